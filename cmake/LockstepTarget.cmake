@@ -1,0 +1,78 @@
+# How every target of Lockstep is compiled: one set of flags, one precompiled header.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_CXX_VISIBILITY_PRESET hidden)
+set(CMAKE_VISIBILITY_INLINES_HIDDEN ON)
+set(CMAKE_RUNTIME_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/bin")
+set(CMAKE_LIBRARY_OUTPUT_DIRECTORY "${CMAKE_BINARY_DIR}/lib")
+# Line tables and frame pointers are kept in release builds: reports resolve call sites from them.
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -g1 -fno-omit-frame-pointer")
+set(CMAKE_CXX_FLAGS_DEBUG "-O0 -g1 -fno-omit-frame-pointer")
+
+# The precompiled header is shared by libraries and programs, so all of them are compiled with the same -fPIC.
+add_compile_options(-fPIC -Wall -Wextra -Wno-unused-parameter -Wno-missing-field-initializers)
+if(LOCKSTEP_WERROR)
+  add_compile_options(-Werror)
+endif()
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  # ccache can hand out a precompiled header only when its time stamps are not part of it.
+  add_compile_options(-Xclang -fno-pch-timestamp -fpch-validate-input-files-content)
+endif()
+if(LOCKSTEP_SANITIZE)
+  add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE})
+  add_link_options(-fsanitize=${LOCKSTEP_SANITIZE})
+endif()
+find_program(LOCKSTEP_MOLD mold)
+if(LOCKSTEP_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+# LibTorch's headers cost 30 s to parse; compiled once here, they cost every other translation unit a few seconds.
+file(WRITE "${CMAKE_BINARY_DIR}/pch.cpp" "// carries the precompiled header\n")
+add_library(lockstep_pch OBJECT "${CMAKE_BINARY_DIR}/pch.cpp")
+target_link_libraries(lockstep_pch PRIVATE lockstep::torch)
+target_precompile_headers(lockstep_pch PRIVATE
+  <torch/torch.h>
+  <torch/csrc/distributed/c10d/Backend.hpp>
+  <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+  <torch/csrc/distributed/c10d/PrefixStore.hpp>
+  <torch/csrc/distributed/c10d/Work.hpp>
+  <torch/csrc/distributed/c10d/reducer.hpp>
+  <nlohmann/json.hpp>)
+
+# Compiles `target` against LibTorch through the shared precompiled header.
+function(lockstep_use_torch target)
+  target_link_libraries(${target} PUBLIC lockstep::torch)
+  target_precompile_headers(${target} REUSE_FROM lockstep_pch)
+endfunction()
+
+# lockstep_folder(NAME [NO_TORCH] SOURCES ... [HEADERS ...] [DEPS folder ...] [LIBRARIES ...])
+#
+# One folder of the reference: an object library that names the folders it includes. All of them together are the
+# shared library lockstep::reference. NO_TORCH keeps LibTorch's include folder away: the wheel's fmt breaks the
+# distribution's spdlog.
+function(lockstep_folder name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "NO_TORCH" "" "SOURCES;HEADERS;DEPS;LIBRARIES")
+  set(target lockstep_${name})
+  add_library(${target} OBJECT ${arg_SOURCES})
+  target_include_directories(${target} PUBLIC "${PROJECT_SOURCE_DIR}/reference")
+  if(NOT arg_NO_TORCH)
+    lockstep_use_torch(${target})
+  endif()
+  foreach(dep IN LISTS arg_DEPS)
+    target_link_libraries(${target} PUBLIC lockstep_${dep})
+  endforeach()
+  target_link_libraries(${target} PRIVATE ${arg_LIBRARIES})
+  set_property(GLOBAL APPEND PROPERTY LOCKSTEP_FOLDERS ${target})
+  list(TRANSFORM arg_HEADERS PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
+  set_property(GLOBAL APPEND PROPERTY LOCKSTEP_HEADERS ${arg_HEADERS})
+endfunction()
+
+# lockstep_program(NAME SOURCES ...): a program in bin/ on top of the reference.
+function(lockstep_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 arg "" "" "SOURCES;LIBRARIES")
+  add_executable(${name} ${arg_SOURCES})
+  lockstep_use_torch(${name})
+  target_link_libraries(${name} PRIVATE lockstep::reference ${arg_LIBRARIES})
+endfunction()

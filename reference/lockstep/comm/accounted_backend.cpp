@@ -1,0 +1,354 @@
+#include "lockstep/comm/accounted_backend.h"
+
+#include <ATen/Functions.h>
+#include <fmt/format.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/comm/tracked_work.h"
+
+namespace lockstep::comm {
+namespace {
+
+using Tensors = AccountedBackend::Tensors;
+
+std::optional<ReduceOp> ours(const std::optional<c10d::ReduceOp>& op) {
+  if (!op || op->op_ >= c10d::ReduceOp::PREMUL_SUM) return std::nullopt;
+  return static_cast<ReduceOp>(op->op_);  // the same order as c10d's
+}
+
+// The same memory, as bytes. Copies would not do: the backend writes into what it is given.
+at::Tensor bytes_of(const at::Tensor& tensor) {
+  if (!tensor.is_contiguous()) {
+    throw InvalidArgument({.where = "communication",
+                           .expected = fmt::format("a contiguous tensor, since {} travels as bytes",
+                                                   c10::toString(tensor.scalar_type())),
+                           .got = "a tensor with gaps or permuted dimensions",
+                           .fix = "Pass tensor.contiguous()."});
+  }
+  return tensor.view(-1).view(at::kByte);
+}
+
+// A movement's tensors as the backend can move them: unchanged where it knows their dtypes.
+class Movable {
+ public:
+  explicit Movable(const Capabilities& capabilities) : capabilities_(capabilities) {}
+
+  at::Tensor operator()(const at::Tensor& tensor) const {
+    return capabilities_.moves_as_bytes(tensor.scalar_type()) ? bytes_of(tensor) : tensor;
+  }
+  Tensors operator()(const Tensors& tensors) const {
+    Tensors moved;
+    moved.reserve(tensors.size());
+    for (const auto& tensor : tensors) moved.push_back((*this)(tensor));
+    return moved;
+  }
+  std::vector<Tensors> operator()(const std::vector<Tensors>& lists) const {
+    std::vector<Tensors> moved;
+    moved.reserve(lists.size());
+    for (const auto& list : lists) moved.push_back((*this)(list));
+    return moved;
+  }
+
+ private:
+  const Capabilities& capabilities_;
+};
+
+std::vector<std::vector<std::int64_t>> shapes_of(const Tensors& tensors) {
+  std::vector<std::vector<std::int64_t>> shapes;
+  for (const auto& tensor : tensors) shapes.push_back(tensor.sizes().vec());
+  return shapes;
+}
+
+at::Tensor real_view(const at::Tensor& tensor) { return tensor.is_complex() ? at::view_as_real(tensor) : tensor; }
+
+}  // namespace
+
+AccountedBackend::AccountedBackend(c10::intrusive_ptr<c10d::Backend> inner, Capabilities capabilities,
+                                   std::shared_ptr<GroupContext> group)
+    : Backend(inner->getRank(), inner->getSize()),
+      inner_(std::move(inner)),
+      capabilities_(std::move(capabilities)),
+      group_(std::move(group)) {}
+
+std::uint64_t AccountedBackend::account_for(const Call& call) {
+  const auto sequence = ++sequence_;
+  accounting::TrafficCount count{.calls = 1};
+  for (const auto& tensor : *call.inputs) {
+    count.elements += tensor.numel();
+    count.bytes += static_cast<std::int64_t>(tensor.nbytes());
+  }
+  const std::string dtype = call.inputs->empty() ? "" : c10::toString(call.inputs->front().scalar_type());
+  auto& account = *group_->account;
+  account.record({.op = call.operation, .group = group_->name, .dtype = dtype}, count);
+  if (!account.has_observers()) return sequence;
+
+  const auto label = call.inputs->empty() ? TensorLabel{} : group_->label_of(call.inputs->front().const_data_ptr());
+  const auto op = ours(call.reduce_op);
+  account.emit([&] {
+    return accounting::Collective{.op = call.operation,
+                                  .group = group_->name,
+                                  .ranks = group_->ranks,
+                                  .seq = sequence,
+                                  .dtype = dtype,
+                                  .elements = count.elements,
+                                  .bytes = count.bytes,
+                                  .shapes = shapes_of(*call.inputs),
+                                  .reduce_op = op ? std::string(to_word(*op)) : "",
+                                  .peer = call.peer ? group_->ranks[static_cast<std::size_t>(*call.peer)] : -1,
+                                  .tag = call.tag,
+                                  .asynchronous = call.asynchronous,
+                                  .label = label.names};
+  });
+  if (label.divisor > 0) {
+    account.emit([&] {
+      return accounting::Reduced{
+          .parameters = label.names, .group = group_->name, .divisor = label.divisor, .bytes = count.bytes};
+    });
+  }
+  return sequence;
+}
+
+void AccountedBackend::refuse_what_cannot_be(const Call& call) const {
+  if (call.peer && (*call.peer < 0 || *call.peer >= getSize())) {
+    throw InvalidArgument({.where = call.operation,
+                           .expected = fmt::format("a rank within group {}, from 0 to {}", group_->name, getSize() - 1),
+                           .got = fmt::format("rank {}", *call.peer)});
+  }
+  capabilities_.require(call.operation);
+  for (const auto& tensor : *call.inputs) {
+    if (tensor.is_meta()) {
+      throw InvalidArgument({.where = call.operation, .expected = "a tensor with data", .got = "a tensor on the meta device"});
+    }
+    capabilities_.require(call.operation, tensor.scalar_type(), ours(call.reduce_op));
+  }
+}
+
+template <typename Post>
+AccountedBackend::WorkPtr AccountedBackend::run(const Call& call, Post&& post) {
+  refuse_what_cannot_be(call);
+  const auto sequence = account_for(call);
+  auto work = posted(*group_, fmt::format("{} #{} of group {}", call.operation, sequence, group_->name), post);
+  return c10::make_intrusive<TrackedWork>(std::move(work), group_, call.operation, sequence);
+}
+
+// Gloo sums over the list as well as over the ranks, and says nothing; others read the first tensor alone.
+void AccountedBackend::require_one(const char* operation, std::size_t count) const {
+  if (count == 1) return;
+  throw InvalidArgument({.where = operation,
+                         .expected = "one tensor",
+                         .got = fmt::format("a list of {}", count),
+                         .fix = "Call it once for each tensor, or use the coalesced form."});
+}
+
+AccountedBackend::WorkPtr AccountedBackend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
+  require_one("allreduce", tensors.size());
+  return run({.operation = "allreduce", .inputs = &tensors, .reduce_op = options.reduceOp, .asynchronous = options.asyncOp},
+             [&] { return inner_->allreduce(tensors, options); });
+}
+
+AccountedBackend::WorkPtr AccountedBackend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) {
+  require_one("allreduce", tensors.size());
+  const Tensors values{tensors.front()._values()};  // what travels, besides the indices
+  return run({.operation = "allreduce", .inputs = &values, .reduce_op = options.reduceOp},
+             [&] { return inner_->allreduce_sparse(tensors, options); });
+}
+
+AccountedBackend::WorkPtr AccountedBackend::allreduce_coalesced(Tensors& tensors,
+                                                                const c10d::AllreduceCoalescedOptions& options) {
+  return run({.operation = "allreduce", .inputs = &tensors, .reduce_op = options.reduceOp, .asynchronous = options.asyncOp},
+             [&] { return inner_->allreduce_coalesced(tensors, options); });
+}
+
+AccountedBackend::WorkPtr AccountedBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
+  require_one("reduce", tensors.size());
+  return run({.operation = "reduce",
+              .inputs = &tensors,
+              .reduce_op = options.reduceOp,
+              .peer = static_cast<int>(options.rootRank),
+              .asynchronous = options.asyncOp},
+             [&] { return inner_->reduce(tensors, options); });
+}
+
+AccountedBackend::WorkPtr AccountedBackend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
+  require_one("broadcast", tensors.size());
+  return run({.operation = "broadcast",
+              .inputs = &tensors,
+              .peer = static_cast<int>(options.rootRank),
+              .asynchronous = options.asyncOp},
+             [&] {
+               auto moved = Movable(capabilities_)(tensors);
+               return inner_->broadcast(moved, options);
+             });
+}
+
+AccountedBackend::WorkPtr AccountedBackend::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
+                                                      const c10d::AllgatherOptions& options) {
+  require_one("allgather", inputs.size());
+  return run({.operation = "allgather", .inputs = &inputs, .asynchronous = options.asyncOp}, [&] {
+    const Movable movable(capabilities_);
+    auto from = movable(inputs);
+    auto to = movable(outputs);
+    return inner_->allgather(to, from, options);
+  });
+}
+
+AccountedBackend::WorkPtr AccountedBackend::_allgather_base(at::Tensor& output, at::Tensor& input,
+                                                            const c10d::AllgatherOptions& options) {
+  const Tensors inputs{input};
+  return run({.operation = "allgather", .inputs = &inputs, .asynchronous = options.asyncOp}, [&] {
+    const Movable movable(capabilities_);
+    auto from = movable(real_view(input));
+    auto to = movable(real_view(output));
+    return inner_->_allgather_base(to, from, options);
+  });
+}
+
+AccountedBackend::WorkPtr AccountedBackend::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
+                                                                const c10d::AllgatherOptions& options) {
+  return run({.operation = "allgather", .inputs = &inputs, .asynchronous = options.asyncOp}, [&] {
+    const Movable movable(capabilities_);
+    auto from = movable(inputs);
+    auto to = movable(outputs);
+    return inner_->allgather_coalesced(to, from, options);
+  });
+}
+
+AccountedBackend::WorkPtr AccountedBackend::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                                                            const c10d::AllgatherOptions& options) {
+  return run({.operation = "allgather", .inputs = &inputs, .asynchronous = options.asyncOp}, [&] {
+    const Movable movable(capabilities_);
+    auto from = movable(inputs);
+    auto to = movable(outputs);
+    return inner_->allgather_into_tensor_coalesced(to, from, options);
+  });
+}
+
+AccountedBackend::WorkPtr AccountedBackend::gather(std::vector<Tensors>& outputs, Tensors& inputs,
+                                                   const c10d::GatherOptions& options) {
+  require_one("gather", inputs.size());
+  return run({.operation = "gather",
+              .inputs = &inputs,
+              .peer = static_cast<int>(options.rootRank),
+              .asynchronous = options.asyncOp},
+             [&] {
+               const Movable movable(capabilities_);
+               auto from = movable(inputs);
+               auto to = movable(outputs);
+               return inner_->gather(to, from, options);
+             });
+}
+
+AccountedBackend::WorkPtr AccountedBackend::scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                                                    const c10d::ScatterOptions& options) {
+  require_one("scatter", outputs.size());
+  const bool is_root = options.rootRank == getRank();
+  return run({.operation = "scatter",
+              .inputs = is_root && !inputs.empty() ? &inputs.front() : &outputs,
+              .peer = static_cast<int>(options.rootRank),
+              .asynchronous = options.asyncOp},
+             [&] {
+               const Movable movable(capabilities_);
+               auto from = movable(inputs);
+               auto to = movable(outputs);
+               return inner_->scatter(to, from, options);
+             });
+}
+
+AccountedBackend::WorkPtr AccountedBackend::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
+                                                           const c10d::ReduceScatterOptions& options) {
+  require_one("reduce_scatter", outputs.size());
+  return run({.operation = "reduce_scatter",
+              .inputs = &inputs.front(),
+              .reduce_op = options.reduceOp,
+              .asynchronous = options.asyncOp},
+             [&] { return inner_->reduce_scatter(outputs, inputs, options); });
+}
+
+AccountedBackend::WorkPtr AccountedBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                                                 const c10d::ReduceScatterOptions& options) {
+  const Tensors inputs{input};
+  return run({.operation = "reduce_scatter",
+              .inputs = &inputs,
+              .reduce_op = options.reduceOp,
+              .asynchronous = options.asyncOp},
+             [&] { return inner_->_reduce_scatter_base(output, input, options); });
+}
+
+AccountedBackend::WorkPtr AccountedBackend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
+                                                                            const c10d::ReduceScatterOptions& options) {
+  return run({.operation = "reduce_scatter",
+              .inputs = &inputs,
+              .reduce_op = options.reduceOp,
+              .asynchronous = options.asyncOp},
+             [&] { return inner_->reduce_scatter_tensor_coalesced(outputs, inputs, options); });
+}
+
+AccountedBackend::WorkPtr AccountedBackend::alltoall_base(at::Tensor& output, at::Tensor& input,
+                                                          std::vector<std::int64_t>& output_splits,
+                                                          std::vector<std::int64_t>& input_splits,
+                                                          const c10d::AllToAllOptions& options) {
+  if (capabilities_.moves_as_bytes(input.scalar_type())) {
+    // Splits count rows, and a row seen as bytes would be another row.
+    throw NotSupported({.where = "alltoall",
+                        .expected = "a dtype that the backend knows",
+                        .got = c10::toString(input.scalar_type()),
+                        .fix = "Pass tensor.view() of a dtype of the same width, or send in pairs."});
+  }
+  const Tensors inputs{input};
+  return run({.operation = "alltoall", .inputs = &inputs, .asynchronous = options.asyncOp},
+             [&] { return inner_->alltoall_base(output, input, output_splits, input_splits, options); });
+}
+
+AccountedBackend::WorkPtr AccountedBackend::alltoall(Tensors& outputs, Tensors& inputs,
+                                                     const c10d::AllToAllOptions& options) {
+  return run({.operation = "alltoall", .inputs = &inputs, .asynchronous = options.asyncOp},
+             [&] { return inner_->alltoall(outputs, inputs, options); });
+}
+
+AccountedBackend::WorkPtr AccountedBackend::send(Tensors& tensors, int to, int tag) {
+  require_one("send", tensors.size());
+  return run({.operation = "send", .inputs = &tensors, .peer = to, .tag = tag}, [&] {
+    auto moved = Movable(capabilities_)(tensors);
+    return inner_->send(moved, to, tag);
+  });
+}
+
+AccountedBackend::WorkPtr AccountedBackend::recv(Tensors& tensors, int from, int tag) {
+  require_one("recv", tensors.size());
+  return run({.operation = "recv", .inputs = &tensors, .peer = from, .tag = tag}, [&] {
+    auto moved = Movable(capabilities_)(tensors);
+    return inner_->recv(moved, from, tag);
+  });
+}
+
+AccountedBackend::WorkPtr AccountedBackend::recvAnysource(Tensors& tensors, int tag) {
+  require_one("recv", tensors.size());
+  return run({.operation = "recv", .inputs = &tensors, .tag = tag}, [&] {
+    auto moved = Movable(capabilities_)(tensors);
+    return inner_->recvAnysource(moved, tag);
+  });
+}
+
+AccountedBackend::WorkPtr AccountedBackend::barrier(const c10d::BarrierOptions& options) {
+  const Tensors nothing;
+  return run({.operation = "barrier", .inputs = &nothing, .asynchronous = options.asyncOp},
+             [&] { return inner_->barrier(options); });
+}
+
+void AccountedBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
+  const Tensors nothing;
+  const Call call{.operation = "barrier", .inputs = &nothing, .asynchronous = false};
+  refuse_what_cannot_be(call);
+  const auto sequence = account_for(call);
+  try {
+    inner_->monitoredBarrier(options, wait_all_ranks);
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    throw Timeout({.where = fmt::format("barrier #{} of group {}", sequence, group_->name),
+                   .expected = fmt::format("all ranks within {} s", static_cast<double>(options.timeout.count()) / 1000),
+                   .got = brief(error)});
+  }
+}
+
+}  // namespace lockstep::comm

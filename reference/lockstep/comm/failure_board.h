@@ -1,0 +1,77 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <exception>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/export.h"
+#include "lockstep/base/world.h"
+#include "lockstep/comm/store.h"
+
+namespace lockstep::comm {
+
+/// Why a rank is gone, as it or its launcher told the others.
+struct FailureNote {
+  int rank = 0;
+  std::string kind;     ///< kind() of the error, or "exit", "signal", "lost"
+  std::string message;
+  std::int64_t step = 0;
+
+  bool operator==(const FailureNote&) const = default;
+};
+
+/// How a failing rank tells the others (design: a failing rank posts its reason, closes its groups, then exits; a rank
+/// whose wait throws looks here for the reason before it guesses).
+///
+/// Keys: `lockstep/rank/<r>` who a rank is, `lockstep/failure` the first failure of the job, `lockstep/read` how many
+/// ranks have read it, `lockstep/waiting/<r>` in which call a rank was when its time ran out.
+class LOCKSTEP_API FailureBoard {
+ public:
+  FailureBoard(Store store, World world);
+
+  /// Tells the others which process this rank is. @throws RuntimeError when another process already holds the rank
+  void announce();
+  /// Waits until all ranks have announced themselves. Ends early, with RankLost, when one of them failed.
+  /// @throws Timeout  naming the ranks that never arrived
+  void wait_for_all(std::chrono::milliseconds timeout) const;
+
+  /// Posts the failure unless another one came first.
+  void post(const FailureNote& note) noexcept;
+  [[nodiscard]] std::optional<FailureNote> first_failure() const;
+  /// @throws RankLost  if a rank has failed
+  void throw_if_failed(const std::string& seen_in) const;
+
+  /// Rethrows `error`, which a wait in `operation` ended with, as what is behind it: RankLost with the rank and its own
+  /// reason, or the signal, or that its process stands still, or that there is no sign of it; Timeout when every rank
+  /// waits. Looks for up to a second.
+  /// @param members  the group's global ranks
+  [[noreturn]] void explain(const std::exception& error, const std::string& operation, std::int64_t step,
+                            const std::vector<int>& members);
+
+  /// On the rank that hosts the store, after it failed: stays until the others have read why, 5 s at most.
+  void outlive_readers(std::chrono::milliseconds at_most = std::chrono::seconds(5)) const noexcept;
+
+  [[nodiscard]] World world() const noexcept { return world_; }
+
+ private:
+  struct Sighting;
+  [[nodiscard]] std::string rank_key(int rank) const;
+  [[nodiscard]] Sighting look_at(int rank) const;
+  [[nodiscard]] std::optional<FailureNote> wait_for_note() const;
+  [[nodiscard]] std::vector<int> silent_ranks(const std::vector<int>& members) const;
+  [[noreturn]] void explain_time_out(const std::string& operation, std::int64_t step, const std::vector<int>& members,
+                                     const std::string& text);
+  [[noreturn]] void lose(int rank, const std::string& cause, const std::string& operation, std::int64_t step);
+  void mark_read() const noexcept;
+
+  mutable Store store_;
+  World world_;
+  mutable bool read_ = false;
+};
+
+}  // namespace lockstep::comm

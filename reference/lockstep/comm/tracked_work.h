@@ -1,0 +1,75 @@
+#pragma once
+
+#include <torch/csrc/distributed/c10d/Work.hpp>
+
+#include <memory>
+#include <string>
+
+#include "lockstep/comm/group_context.h"
+
+namespace lockstep::comm {
+
+/// Wraps a backend's work, so that a wait that fails says which rank is behind it (FailureBoard::explain).
+/// Everything else is the inner work's.
+class TrackedWork final : public c10d::Work {
+ public:
+  TrackedWork(c10::intrusive_ptr<c10d::Work> inner, std::shared_ptr<const GroupContext> group, const char* operation,
+              std::uint64_t sequence);
+
+  bool isCompleted() override { return inner_->isCompleted(); }
+  bool isSuccess() const override { return inner_->isSuccess(); }
+  std::exception_ptr exception() const override { return inner_->exception(); }
+  int sourceRank() const override { return inner_->sourceRank(); }
+  std::vector<at::Tensor> result() override { return inner_->result(); }
+  void synchronize() override;
+  bool wait(std::chrono::milliseconds timeout) override;
+  void blockCurrentStream() override { inner_->blockCurrentStream(); }
+  void abort() override { inner_->abort(); }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return inner_->getFuture(); }
+  c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override { return inner_->getFutureResult(); }
+  float getDuration() const override { return inner_->getDuration(); }
+  std::uint64_t getSequencenumber() const override { return sequence_; }
+
+ private:
+  c10::intrusive_ptr<c10d::Work> inner_;
+  std::shared_ptr<const GroupContext> group_;
+  const char* operation_;
+  std::uint64_t sequence_;
+};
+
+/// Runs `call`; if it throws what is none of Lockstep's errors, explains it as the failure of `operation` (looks for a
+/// second whether a peer is behind it).
+template <typename Call>
+auto explained(const GroupContext& group, const std::string& operation, Call&& call) {
+  try {
+    return call();
+  } catch (const Error&) {
+    throw;
+  } catch (const std::exception& error) {
+    if (!group.failures) throw;
+    group.failures->explain(error, operation, group.account->stamp().step, group.ranks);
+  }
+}
+
+/// Posts a call. An error of LibTorch's here is about this rank's own arguments, before anything was sent; c10d's network
+/// errors, and anything else, are explained.
+template <typename Post>
+auto posted(const GroupContext& group, const std::string& operation, Post&& post) {
+  return explained(group, operation, [&] {
+    try {
+      return post();
+    } catch (const c10::DistError&) {
+      throw;
+    } catch (const c10::Error& error) {
+      const auto text = brief(error);
+      // What a backend does not override, c10d::Backend refuses in these words.
+      if (dynamic_cast<const c10::NotImplementedError*>(&error) != nullptr ||
+          text.find("does not support") != std::string::npos || text.find("does not implement") != std::string::npos) {
+        throw NotSupported({.where = operation, .got = text});
+      }
+      throw InvalidArgument({.where = operation, .got = text});
+    }
+  });
+}
+
+}  // namespace lockstep::comm

@@ -1,0 +1,128 @@
+#include "lockstep/launch/debug_launcher.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <atomic>
+#include <filesystem>
+
+#include "lockstep/comm/failure_board.h"
+#include "lockstep/launch/rank_process.h"
+#include "lockstep/launch/rank_watcher.h"
+#include "lockstep/state/environment.h"
+#include "lockstep/state/placement.h"
+
+namespace lockstep::launch {
+namespace {
+
+constexpr auto kSpawnVariable = "LOCKSTEP_SPAWN";
+std::atomic<int> num_spawn_calls{0};
+
+/// A folder that goes with the scope.
+class TemporaryFolder {
+ public:
+  TemporaryFolder() {
+    auto pattern = (std::filesystem::temp_directory_path() / "lockstep-XXXXXX").string();
+    if (mkdtemp(pattern.data()) == nullptr) throw FileError("debug_launcher: no temporary folder at " + pattern);
+    path_ = pattern;
+  }
+  ~TemporaryFolder() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  [[nodiscard]] const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+state::Environment environment_of_rank(int rank, int num_processes, const std::filesystem::path& store,
+                                       const DebugLauncherOptions& options) {
+  auto environment = state::Environment::of_process();
+  environment.set("RANK", std::to_string(rank));
+  environment.set("LOCAL_RANK", std::to_string(rank));
+  environment.set("WORLD_SIZE", std::to_string(num_processes));
+  environment.set("LOCAL_WORLD_SIZE", std::to_string(num_processes));
+  environment.set("MASTER_ADDR", "127.0.0.1");
+  environment.set("MASTER_PORT", "29500");
+  environment.set("ACCELERATE_MIXED_PRECISION", "no");
+  environment.set("ACCELERATE_USE_CPU", "yes");
+  environment.set("GLOO_SOCKET_IFNAME", "lo");
+  environment.set("FORK_LAUNCHED", "1");
+  environment.set("ACCELERATE_DEBUG_RDV_FILE", store);
+  environment.set("OMP_NUM_THREADS", "1");
+  environment.set("LOCKSTEP_TIMEOUT", fmt::format("{:.3f}", static_cast<double>(options.timeout.count()) / 1000));
+  return environment;
+}
+
+std::size_t num_threads_of_process() {
+  return static_cast<std::size_t>(std::distance(std::filesystem::directory_iterator("/proc/self/task"), {}));
+}
+
+void require_one_thread() {
+  const auto threads = num_threads_of_process();
+  if (threads == 1) return;
+  throw InvalidArgument({.where = "debug_launcher(start=fork)",
+                         .expected = "a process with one thread, since a fork copies only the caller's",
+                         .got = fmt::format("{} threads", threads),
+                         .fix = "Pass start=spawn, or launch before the first parallel operation of LibTorch starts its "
+                                "threads (at::set_num_threads(1) keeps it from doing so)."});
+}
+
+// In a program that was started anew for a rank: becomes that rank at the call that started it, and skips those before.
+bool is_rank_of_earlier_call(const state::Environment& environment, int call, const std::function<void()>& function) {
+  const auto wanted = environment.number(kSpawnVariable);
+  if (!wanted) return false;
+  if (call < *wanted) return true;
+  const int report = environment.number("LOCKSTEP_REPORT_FD").value_or(STDERR_FILENO);
+  auto own = environment;
+  own.unset(kSpawnVariable);
+  own.unset("LOCKSTEP_REPORT_FD");
+  own.apply_to_process();
+  run_rank(function, own, report);
+}
+
+std::vector<RankProcess> start_ranks(const std::function<void()>& function, int num_processes, int call,
+                                     const std::filesystem::path& store, const DebugLauncherOptions& options) {
+  std::vector<RankProcess> ranks;
+  for (int rank = 0; rank < num_processes; ++rank) {
+    auto environment = environment_of_rank(rank, num_processes, store, options);
+    if (options.start == Start::fork) {
+      ranks.push_back(fork_rank(rank, function, environment, options.output));
+    } else {
+      environment.set(kSpawnVariable, std::to_string(call));
+      ranks.push_back(spawn_rank(rank, environment, options.output));
+    }
+  }
+  return ranks;
+}
+
+}  // namespace
+
+void debug_launcher(const std::function<void()>& function, int num_processes, const DebugLauncherOptions& options) {
+  if (num_processes < 1) {
+    throw InvalidArgument({.where = "debug_launcher",
+                           .expected = "at least one process",
+                           .got = fmt::format("num_processes {}", num_processes)});
+  }
+  const auto own_environment = state::Environment::of_process();
+  if (options.start == Start::spawn) {
+    const int call = ++num_spawn_calls;
+    if (is_rank_of_earlier_call(own_environment, call, function)) return;
+  } else {
+    require_one_thread();
+  }
+
+  const TemporaryFolder folder;
+  const auto file = folder.path() / "store";
+  auto ranks = start_ranks(function, num_processes, num_spawn_calls, file, options);
+  const auto store = comm::Store::file(file, num_processes + 1, options.timeout);
+  RankWatcher watcher(std::move(ranks), {store.with_prefix(state::attempt_prefix(own_environment)), {0, num_processes}},
+                      options.timeout);
+  if (auto failures = watcher.watch(); !failures.empty()) throw ChildFailed(std::move(failures));
+}
+
+}  // namespace lockstep::launch

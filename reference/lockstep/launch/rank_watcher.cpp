@@ -1,0 +1,200 @@
+#include "lockstep/launch/rank_watcher.h"
+
+#include <fmt/format.h>
+#include <poll.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <csignal>
+#include <iostream>
+
+namespace lockstep::launch {
+
+using std::chrono::steady_clock;
+
+namespace {
+
+constexpr auto kGrace = std::chrono::seconds(5);
+constexpr int kTickMs = 20;
+
+// Collects what comes through a pipe; gives out whole lines.
+class Lines {
+ public:
+  Lines(Descriptor pipe, std::string label, std::ostream* to) : pipe_(std::move(pipe)), label_(std::move(label)), to_(to) {}
+
+  [[nodiscard]] int descriptor() const { return pipe_.number(); }
+
+  void read_available() {
+    std::array<char, 65536> buffer{};
+    while (pipe_) {
+      const auto count = ::read(pipe_.number(), buffer.data(), buffer.size());
+      if (count > 0) {
+        text_.append(buffer.data(), static_cast<std::size_t>(count));
+        if (to_ != nullptr) print_lines();
+        continue;
+      }
+      if (count == 0) pipe_.reset();  // the other end is closed
+      return;
+    }
+  }
+
+  // The rank is gone; something that it started may still hold the pipe, so its end is not waited for.
+  void finish() {
+    read_available();
+    pipe_.reset();
+    if (to_ == nullptr || text_.empty()) return;
+    *to_ << label_ << text_ << std::endl;
+    text_.clear();
+  }
+
+  [[nodiscard]] const std::string& text() const { return text_; }
+
+ private:
+  void print_lines() {
+    std::size_t begin = 0;
+    for (auto end = text_.find('\n'); end != std::string::npos; end = text_.find('\n', begin)) {
+      *to_ << label_ << std::string_view(text_).substr(begin, end - begin) << '\n';
+      begin = end + 1;
+    }
+    text_.erase(0, begin);
+    to_->flush();
+  }
+
+  Descriptor pipe_;
+  std::string label_;
+  std::ostream* to_;
+  std::string text_;
+};
+
+}  // namespace
+
+struct RankWatcher::Watched {
+  explicit Watched(RankProcess process)
+      : rank(process.rank),
+        pid(process.pid),
+        report(std::move(process.report), "", nullptr),
+        output(std::move(process.output), fmt::format("[rank {}] ", rank), &std::cout),
+        errors(std::move(process.errors), fmt::format("[rank {}] ", rank), &std::cerr) {}
+
+  int rank;
+  pid_t pid;
+  Lines report;
+  Lines output;
+  Lines errors;
+  bool running = true;
+  bool stopped = false;
+  bool overdue = false;  // ended by us
+  std::optional<RankFailure> failure;
+};
+
+RankWatcher::RankWatcher(std::vector<RankProcess> ranks, comm::FailureBoard board, std::chrono::milliseconds timeout)
+    : board_(std::move(board)), timeout_(timeout) {
+  for (auto& rank : ranks) ranks_.push_back(std::make_unique<Watched>(std::move(rank)));
+}
+
+RankWatcher::~RankWatcher() {
+  for (const auto& rank : ranks_) {
+    kill(-rank->pid, SIGKILL);  // the rank's whole process group: what it started goes with it
+    if (rank->running) waitpid(rank->pid, nullptr, 0);
+  }
+}
+
+bool RankWatcher::any_running() const {
+  return std::ranges::any_of(ranks_, [](const auto& rank) { return rank->running; });
+}
+
+std::vector<RankFailure> RankWatcher::watch() {
+  while (any_running()) {
+    read_output(kTickMs);
+    reap();
+    end_overdue();
+  }
+  return failures();
+}
+
+void RankWatcher::read_output(int patience_ms) {
+  std::vector<pollfd> waiting;
+  for (const auto& rank : ranks_) {
+    for (const auto* lines : {&rank->report, &rank->output, &rank->errors}) {
+      if (lines->descriptor() >= 0) waiting.push_back({.fd = lines->descriptor(), .events = POLLIN});
+    }
+  }
+  poll(waiting.data(), waiting.size(), patience_ms);
+  for (const auto& rank : ranks_) {
+    rank->report.read_available();
+    rank->output.read_available();
+    rank->errors.read_available();
+  }
+}
+
+void RankWatcher::reap() {
+  for (const auto& rank : ranks_) {
+    if (!rank->running) continue;
+    int status = 0;
+    if (waitpid(rank->pid, &status, WNOHANG | WUNTRACED | WCONTINUED) <= 0) continue;
+    if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
+      rank->stopped = WIFSTOPPED(status);
+      continue;
+    }
+    rank->running = false;
+    for (auto* lines : {&rank->report, &rank->output, &rank->errors}) lines->finish();
+    judge(*rank, status);
+    kill(-rank->pid, SIGKILL);
+  }
+}
+
+// A rank is well only if it said so itself: one that called exit(0) has left its peers as surely as one that crashed.
+void RankWatcher::judge(Watched& rank, int status) {
+  const auto report = parse_report(rank.rank, rank.report.text());
+  if (report && report->kind == kOk && WIFEXITED(status) && WEXITSTATUS(status) == 0) return;
+  RankFailure failure = report && report->kind != kOk ? *report : RankFailure{.rank = rank.rank, .kind = "exit"};
+  if (WIFSIGNALED(status)) {
+    failure.kind = rank.overdue ? "timeout" : "signal";
+    failure.signal = WTERMSIG(status);
+    if (rank.overdue) {
+      failure.message = rank.stopped ? "stopped by a signal, ended by the launcher" : "did not end by itself, ended by the launcher";
+    }
+  } else {
+    failure.exit_code = WEXITSTATUS(status);
+  }
+  if (!report && !rank.overdue) {
+    board_.post({.rank = rank.rank,
+                 .kind = failure.kind,
+                 .message = failure.signal != 0 ? fmt::format("ended by signal {} ({})", failure.signal, strsignal(failure.signal))
+                                                : fmt::format("exited with code {}", failure.exit_code)});
+  }
+  rank.failure = failure;
+  if (!first_failure_) first_failure_ = steady_clock::now();
+}
+
+void RankWatcher::end_overdue() {
+  const auto now = steady_clock::now();
+  const bool all_stopped = std::ranges::all_of(ranks_, [](const auto& rank) { return !rank->running || rank->stopped; });
+  if (!all_stopped) all_stopped_since_.reset();
+  if (all_stopped && !all_stopped_since_) all_stopped_since_ = now;
+  // After a failure a rank that stands still has nobody left to wait for; without one it gets the time of any wait.
+  const bool stopped_too_long = all_stopped && (first_failure_ || now - *all_stopped_since_ > timeout_);
+  const bool failed_too_long = first_failure_ && now - *first_failure_ > timeout_ + kGrace;
+  if (!stopped_too_long && !failed_too_long) return;
+  for (const auto& rank : ranks_) {
+    if (!rank->running) continue;
+    rank->overdue = true;
+    kill(-rank->pid, SIGKILL);
+  }
+}
+
+std::vector<RankFailure> RankWatcher::failures() const {
+  std::vector<RankFailure> failures;
+  for (const auto& rank : ranks_) {
+    if (rank->failure) failures.push_back(*rank->failure);
+  }
+  // The ranks have agreed on the board where it began; the order in which processes were reaped says nothing.
+  if (const auto note = board_.first_failure()) {
+    std::ranges::stable_partition(failures, [&note](const RankFailure& failure) { return failure.rank == note->rank; });
+  }
+  return failures;
+}
+
+}  // namespace lockstep::launch

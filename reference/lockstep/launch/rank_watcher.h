@@ -1,0 +1,43 @@
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/comm/failure_board.h"
+#include "lockstep/launch/rank_process.h"
+
+namespace lockstep::launch {
+
+/// Watches ranks until all have ended: passes on their output line by line, tells the others when one ends without a word,
+/// ends those that are left too long after a first failure, and leaves no process behind, however it is left itself.
+class RankWatcher {
+ public:
+  RankWatcher(std::vector<RankProcess> ranks, comm::FailureBoard board, std::chrono::milliseconds timeout);
+  ~RankWatcher();
+  RankWatcher(const RankWatcher&) = delete;
+  RankWatcher& operator=(const RankWatcher&) = delete;
+
+  /// The failures, the one where it began first; empty when all ranks did well.
+  [[nodiscard]] std::vector<RankFailure> watch();
+
+ private:
+  struct Watched;
+
+  void read_output(int patience_ms);
+  void reap();
+  void judge(Watched& rank, int status);
+  void end_overdue();
+  [[nodiscard]] bool any_running() const;
+  [[nodiscard]] std::vector<RankFailure> failures() const;
+
+  std::vector<std::unique_ptr<Watched>> ranks_;
+  comm::FailureBoard board_;
+  std::chrono::milliseconds timeout_;
+  std::optional<std::chrono::steady_clock::time_point> first_failure_;
+  std::optional<std::chrono::steady_clock::time_point> all_stopped_since_;
+};
+
+}  // namespace lockstep::launch

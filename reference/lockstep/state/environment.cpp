@@ -1,0 +1,135 @@
+#include "lockstep/state/environment.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <limits>
+#include <numeric>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::state {
+namespace {
+
+[[noreturn]] void refuse(const std::string& name, const std::string& expected, const std::string& value) {
+  throw InvalidArgument({.where = "environment variable " + name, .expected = expected, .got = "'" + value + "'"});
+}
+
+std::string lower(std::string text) {
+  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
+  return text;
+}
+
+// Levenshtein's distance: how many letters to add, drop or change.
+std::size_t distance(std::string_view a, std::string_view b) {
+  std::vector<std::size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), 0);
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    auto diagonal = std::exchange(row[0], i + 1);
+    for (std::size_t j = 0; j < b.size(); ++j) {
+      const auto change = diagonal + (a[i] == b[j] ? 0 : 1);
+      diagonal = row[j + 1];
+      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, change});
+    }
+  }
+  return row.back();
+}
+
+}  // namespace
+
+Environment Environment::of_process() {
+  Environment environment;
+  for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
+    const std::string_view line(*entry);
+    const auto equals = line.find('=');
+    if (equals != std::string_view::npos) environment.set(std::string(line.substr(0, equals)), std::string(line.substr(equals + 1)));
+  }
+  return environment;
+}
+
+std::optional<std::string> Environment::find(const std::string& name) const {
+  const auto found = variables_.find(name);
+  if (found == variables_.end() || found->second.empty()) return std::nullopt;
+  return found->second;
+}
+
+std::optional<int> Environment::number(const std::string& name) const {
+  const auto text = find(name);
+  if (!text) return std::nullopt;
+  int value = 0;
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  if (error != std::errc() || end != text->data() + text->size()) refuse(name, "a whole number", *text);
+  return value;
+}
+
+bool Environment::flag(const std::string& name, bool otherwise) const {
+  const auto text = find(name);
+  if (!text) return otherwise;
+  const auto word = lower(*text);
+  for (const char* yes : {"1", "y", "yes", "t", "true", "on"}) {
+    if (word == yes) return true;
+  }
+  for (const char* no : {"0", "n", "no", "f", "false", "off"}) {
+    if (word == no) return false;
+  }
+  refuse(name, "1 or 0, true or false, yes or no, on or off", *text);
+}
+
+std::optional<std::chrono::milliseconds> Environment::seconds(const std::string& name) const {
+  const auto text = find(name);
+  if (!text) return std::nullopt;
+  char* end = nullptr;
+  const double value = std::strtod(text->c_str(), &end);
+  if (*end != '\0' || !(value > 0) || value > 1e9) refuse(name, "a positive number of seconds", *text);
+  return std::chrono::milliseconds(std::max(1L, static_cast<long>(value * 1000)));
+}
+
+void Environment::apply_to_process() const {
+  clearenv();
+  for (const auto& [name, value] : variables_) setenv(name.c_str(), value.c_str(), 1);
+}
+
+const std::vector<KnownVariable>& known_variables() {
+  static const std::vector<KnownVariable> variables = {
+      {"LOCKSTEP_BACKEND", "communication backend: gloo, nccl, threads, checked[:INNER], or the path of a plug-in"},
+      {"LOCKSTEP_CACHE", "folder for downloads and compiler cache (default ~/.cache/lockstep)"},
+      {"LOCKSTEP_CHECK", "how much is checked: off, sampled:N, full"},
+      {"LOCKSTEP_CONFORMANCE", "1: started as a conformance subject"},
+      {"LOCKSTEP_GPU", "ON: set-up and build with GPU support"},
+      {"LOCKSTEP_JOB", "job id"},
+      {"LOCKSTEP_LEDGER", "ledgers to keep: rows, reductions, all"},
+      {"LOCKSTEP_LOG_LEVEL", "debug, info, warning, error, off"},
+      {"LOCKSTEP_PYTHON", "the Python that tests use"},
+      {"LOCKSTEP_REPORT_FD", "file descriptor for a rank's report to its launcher"},
+      {"LOCKSTEP_RESULTS", "folder for test results"},
+      {"LOCKSTEP_SEED", "seed of randomised tests"},
+      {"LOCKSTEP_SIM", "1: use the checked backend"},
+      {"LOCKSTEP_SIM_SPEC", "JSON for the simulator: gear, seed, faults, trace path"},
+      {"LOCKSTEP_SPAWN", "set by debug_launcher for ranks that it spawns"},
+      {"LOCKSTEP_TEST_ID", "name of the test that runs"},
+      {"LOCKSTEP_TIMEOUT", "seconds that a rank waits for its peers (default 1800)"},
+      {"LOCKSTEP_TORCH_ROOT", "LibTorch folder to build against"},
+      {"LOCKSTEP_TRACE_DIR", "folder for the event stream, one file per rank"},
+      {"LOCKSTEP_WITHOUT_PYTHON", "1: leave out tests that need Python"},
+  };
+  return variables;
+}
+
+std::vector<std::string> unknown_variable_warnings(const Environment& environment) {
+  std::vector<std::string> warnings;
+  for (const auto& [name, value] : environment.variables()) {
+    if (!name.starts_with("LOCKSTEP_")) continue;
+    const auto& known = known_variables();
+    if (std::ranges::find(known, name, &KnownVariable::name) != known.end()) continue;
+    const auto nearest = std::ranges::min_element(
+        known, {}, [&name = name](const KnownVariable& variable) { return distance(name, variable.name); });
+    warnings.push_back(fmt::format("{} is no variable of Lockstep and has no effect; did you mean {}?", name, nearest->name));
+  }
+  return warnings;
+}
+
+}  // namespace lockstep::state

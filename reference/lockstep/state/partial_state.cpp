@@ -1,0 +1,167 @@
+#include "lockstep/state/partial_state.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <fmt/format.h>
+
+#include <iostream>
+#include <numeric>
+#include <thread>
+#include <torch/cuda.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/logging.h"
+#include "lockstep/state/exit_reporting.h"
+#include "lockstep/value/split.h"
+
+namespace lockstep::state {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr milliseconds kDefaultTimeout = std::chrono::minutes(30);
+
+int num_devices() { return at::hasCUDA() ? static_cast<int>(torch::cuda::device_count()) : 0; }
+
+at::Device device_of(const Placement& placement, const Environment& environment) {
+  if (const auto chosen = environment.find("ACCELERATE_TORCH_DEVICE")) return at::Device(*chosen);
+  if (placement.on_cpu) {
+    return placement.type == DistributedType::no ? at::Device(at::kCPU) : at::Device(at::kCPU, 0);
+  }
+  return at::Device(at::kCUDA, static_cast<at::DeviceIndex>(placement.local.rank % num_devices()));
+}
+
+// Ranks of one machine share its cores; OpenMP would give every one of them all (STATE-005).
+void share_cores(const Placement& placement, const Environment& environment) {
+  if (environment.number("OMP_NUM_THREADS").value_or(0) > 0) return;
+  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
+  const int threads = std::max(1, cores / std::max(1, placement.local.size));
+  at::set_num_threads(threads);
+  if (placement.local.rank == 0) {
+    log::warning(fmt::format("OMP_NUM_THREADS is unset: each of {} local ranks computes with {} thread{}",
+                             placement.local.size, threads, threads == 1 ? "" : "s"));
+  }
+}
+
+comm::Store open_store(const RankContext& rank, const Placement& placement, milliseconds timeout) {
+  if (rank.thread_store()) return *rank.thread_store();
+  const auto& where = placement.rendezvous;
+  auto store = where.file.empty() ? comm::Store::tcp(where.host, where.port, where.hosted_here, timeout)
+                                  : comm::Store::file(where.file, placement.world.size, timeout);
+  return store.with_prefix(attempt_prefix(rank.environment()));
+}
+
+Placement place_rank(const RankContext& rank, const PartialStateOptions& options) {
+  if (!rank.is_thread()) {
+    return place(rank.environment(), {.cpu = options.cpu, .backend = options.backend, .num_devices = num_devices()});
+  }
+  Placement placement;
+  placement.type = DistributedType::multi_cpu;
+  placement.world = placement.local = rank.thread_world();
+  placement.backend = rank.environment().find("LOCKSTEP_BACKEND").value_or("threads");
+  return placement;
+}
+
+std::shared_ptr<PartialStateData> make_world(RankContext& rank, const PartialStateOptions& options) {
+  const auto& environment = rank.environment();
+  auto state = std::make_shared<PartialStateData>();
+  state->placement = place_rank(rank, options);
+  const auto& placement = state->placement;
+  state->device = device_of(placement, environment);
+  if (placement.type == DistributedType::no) return state;
+
+  if (placement.type == DistributedType::multi_cpu && !rank.is_thread()) share_cores(placement, environment);
+  const auto timeout = options.timeout.value_or(environment.seconds("LOCKSTEP_TIMEOUT").value_or(kDefaultTimeout));
+  auto store = open_store(rank, placement, timeout);
+  state->store = store;
+  state->failures = std::make_shared<comm::FailureBoard>(store, placement.world);
+  rank.partial = state;  // from here on a failure is told to the others
+  if (!rank.is_thread()) report_process_exit(rank.weak_from_this());
+  state->failures->announce();
+  state->failures->wait_for_all(timeout);
+
+  std::vector<int> ranks(static_cast<std::size_t>(placement.world.size));
+  std::iota(ranks.begin(), ranks.end(), 0);
+  state->group = comm::ProcessGroup::create(store, ranks, placement.world.rank,
+                                            {.backend = placement.backend,
+                                             .name = "world",
+                                             .timeout = timeout,
+                                             .network_interface = environment.find("GLOO_SOCKET_IFNAME").value_or("")},
+                                            rank.account(), state->failures);
+  rank.account()->emit([&] {
+    return accounting::RunBegin{.world_size = placement.world.size, .backend = placement.backend};
+  });
+  return state;
+}
+
+}  // namespace
+
+PartialState::PartialState(const PartialStateOptions& options) : rank_(RankContext::current().shared_from_this()) {
+  if (rank_->partial) return;
+  try {
+    rank_->partial = make_world(*rank_, options);
+  } catch (const std::exception& error) {
+    rank_->report_failure(error);
+    rank_->partial.reset();
+    throw;
+  }
+}
+
+namespace {
+
+const PartialStateData& data_of(const std::shared_ptr<RankContext>& rank, const char* attribute) {
+  if (rank->partial) return *rank->partial;
+  throw AttributeError({.where = std::string("PartialState.") + attribute,
+                        .expected = "a state that has been set up",
+                        .got = "one that was reset",
+                        .fix = "Construct a PartialState or an Accelerator again."});
+}
+
+}  // namespace
+
+int PartialState::num_processes() const { return data_of(rank_, "num_processes").placement.world.size; }
+int PartialState::process_index() const { return data_of(rank_, "process_index").placement.world.rank; }
+int PartialState::local_process_index() const { return data_of(rank_, "local_process_index").placement.local.rank; }
+DistributedType PartialState::distributed_type() const { return data_of(rank_, "distributed_type").placement.type; }
+at::Device PartialState::device() const { return data_of(rank_, "device").device; }
+const comm::ProcessGroup& PartialState::world_group() const { return data_of(rank_, "world_group").group; }
+RankContext& PartialState::rank() const { return *rank_; }
+bool PartialState::initialized() const { return rank_->partial != nullptr; }
+bool PartialState::debug() const { return rank_->environment().flag("ACCELERATE_DEBUG_MODE"); }
+bool PartialState::fork_launched() const { return rank_->environment().flag("FORK_LAUNCHED"); }
+bool PartialState::use_distributed() const { return distributed_type() != DistributedType::no && num_processes() > 1; }
+
+std::optional<std::string> PartialState::backend() const {
+  const auto& group = world_group();
+  return group ? std::optional(group.backend()) : std::nullopt;
+}
+
+void PartialState::wait_for_everyone() const {
+  if (const auto& group = world_group()) group.barrier().wait();
+}
+
+void PartialState::print(std::string_view line) const {
+  if (is_local_main_process()) std::cout << line << std::endl;
+}
+
+Value PartialState::split_between_processes(const Value& inputs, bool apply_padding) const {
+  return value::split_between(inputs, {.rank = process_index(), .size = num_processes()}, apply_padding);
+}
+
+void PartialState::destroy_process_group() {
+  if (fork_launched() || !rank_->partial) return;
+  rank_->partial->group = {};
+  rank_->partial->failures.reset();
+}
+
+void PartialState::reset() { RankContext::current().partial.reset(); }
+
+std::string PartialState::to_text() const {
+  const auto name = backend();
+  return fmt::format(
+      "Distributed environment: {}{}\nNum processes: {}\nProcess index: {}\nLocal process index: {}\nDevice: {}\n",
+      to_word(distributed_type()), name ? "  Backend: " + *name : "", num_processes(), process_index(),
+      local_process_index(), device().str());
+}
+
+}  // namespace lockstep::state

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <functional>
+#include <optional>
+#include <type_traits>
+#include <utility>
+
+#include "lockstep/base/export.h"
+#include "lockstep/state/partial_state.h"
+
+namespace lockstep::state {
+
+/// While it lives, the main process is ahead of the others: they wait in the constructor until the main process's scope
+/// has ended, also when it ends by an exception (STATE-131, 132).
+///
+///     { const MainProcessFirst first(state); build_cache(); }   // others find the cache
+class LOCKSTEP_API MainProcessFirst {
+ public:
+  explicit MainProcessFirst(const PartialState& state) : MainProcessFirst(state, state.is_main_process()) {}
+  ~MainProcessFirst() noexcept(false);
+  MainProcessFirst(const MainProcessFirst&) = delete;
+  MainProcessFirst& operator=(const MainProcessFirst&) = delete;
+
+ protected:
+  MainProcessFirst(const PartialState& state, bool is_first);
+
+ private:
+  PartialState state_;
+  bool is_first_;
+};
+
+/// The same with the main process of each machine.
+class LOCKSTEP_API LocalMainProcessFirst : public MainProcessFirst {
+ public:
+  explicit LocalMainProcessFirst(const PartialState& state) : MainProcessFirst(state, state.is_local_main_process()) {}
+};
+
+/// A function that runs where `condition` held when it was made, and elsewhere returns nothing: an empty optional, or
+/// simply returns when the function's result is void (STATE-133).
+template <typename Function>
+auto run_if(bool condition, Function function) {
+  return [condition, function = std::move(function)]<typename... Args>(Args&&... args) {
+    using Result = std::invoke_result_t<const Function&, Args...>;
+    if constexpr (std::is_void_v<Result>) {
+      if (condition) function(std::forward<Args>(args)...);
+    } else {
+      return condition ? std::optional<Result>(function(std::forward<Args>(args)...)) : std::nullopt;
+    }
+  };
+}
+
+template <typename Function>
+auto on_main_process(const PartialState& state, Function function) {
+  return run_if(state.is_main_process(), std::move(function));
+}
+template <typename Function>
+auto on_local_main_process(const PartialState& state, Function function) {
+  return run_if(state.is_local_main_process(), std::move(function));
+}
+template <typename Function>
+auto on_last_process(const PartialState& state, Function function) {
+  return run_if(state.is_last_process(), std::move(function));
+}
+/// Nowhere when no rank has that index.
+template <typename Function>
+auto on_process(const PartialState& state, int process_index, Function function) {
+  return run_if(state.process_index() == process_index, std::move(function));
+}
+template <typename Function>
+auto on_local_process(const PartialState& state, int local_process_index, Function function) {
+  return run_if(state.local_process_index() == local_process_index, std::move(function));
+}
+
+}  // namespace lockstep::state

@@ -1,0 +1,122 @@
+#include "lockstep/state/rank_context.h"
+
+#include <ATen/CPUGeneratorImpl.h>
+#include <fmt/format.h>
+
+#include <atomic>
+#include <mutex>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/logging.h"
+#include "lockstep/state/exit_reporting.h"
+#include "lockstep/state/partial_state.h"
+
+namespace lockstep::state {
+namespace {
+
+std::atomic<int> num_thread_worlds{0};
+std::mutex process_rank_mutex;
+std::shared_ptr<RankContext> process_rank;
+
+std::shared_ptr<RankContext> process_wide_rank() {
+  const std::lock_guard lock(process_rank_mutex);
+  if (!process_rank) {
+    process_rank = RankContext::from(Environment::of_process());
+    for (const auto& warning : unknown_variable_warnings(process_rank->environment())) log::warning(warning);
+  }
+  return process_rank;
+}
+
+}  // namespace
+
+RankContext::RankContext(Environment environment) : environment_(std::move(environment)) {
+  if (const auto level = environment_.find("LOCKSTEP_LOG_LEVEL")) {
+    auto settings = log::settings();
+    settings.level = log::level_from(*level);
+    log::set_settings(settings);
+  }
+}
+
+RankContext::~RankContext() = default;
+
+namespace {
+
+std::shared_ptr<accounting::Account> make_account(int rank, const Environment& environment,
+                                                  accounting::Subscription& trace) {
+  auto account = std::make_shared<accounting::Account>(rank);
+  if (const auto folder = environment.find("LOCKSTEP_TRACE_DIR")) {
+    trace = accounting::write_json_lines(*account, fmt::format("{}/rank{}.jsonl", *folder, rank));
+  }
+  return account;
+}
+
+}  // namespace
+
+std::shared_ptr<RankContext> RankContext::from(Environment environment) {
+  std::shared_ptr<RankContext> rank(new RankContext(std::move(environment)));
+  const auto placement = place(rank->environment_, {});
+  rank->account_ = make_account(placement.world.rank, rank->environment_, rank->trace_);
+  return rank;
+}
+
+std::shared_ptr<RankContext> RankContext::for_thread(World world, comm::Store store, Environment environment) {
+  std::shared_ptr<RankContext> rank(new RankContext(std::move(environment)));
+  rank->thread_world_ = checked(world, "thread rank");
+  rank->thread_store_ = std::move(store);
+  rank->thread_generator_ = at::make_generator<at::CPUGeneratorImpl>(c10::detail::getNonDeterministicRandom());
+  rank->account_ = make_account(world.rank, rank->environment_, rank->trace_);
+  return rank;
+}
+
+RankContext& RankContext::current() {
+  if (auto* rank = dynamic_cast<RankContext*>(interpose::rank_slot())) return *rank;
+  if (num_thread_worlds > 0) {
+    throw NoRankContext({.where = "rank context",
+                         .expected = "a thread that belongs to a rank",
+                         .got = "a thread that was started outside, while this process has several ranks",
+                         .fix = "Start it with RankContext::start_thread, or install a StateScope."});
+  }
+  return *process_wide_rank();
+}
+
+at::Generator RankContext::generator() const {
+  return thread_generator_ ? *thread_generator_ : at::detail::getDefaultCPUGenerator();
+}
+
+std::thread RankContext::start_thread(std::function<void()> run) {
+  return std::thread([self = shared_from_this(), run = std::move(run)] {
+    const StateScope scope(self);
+    run();
+  });
+}
+
+void RankContext::report_failure(const std::exception& error) noexcept {
+  if (!partial || !partial->failures) return;
+  const bool is_first_hand = dynamic_cast<const RankLost*>(&error) == nullptr;
+  if (is_first_hand) {
+    partial->failures->post({.rank = partial->placement.world.rank,
+                             .kind = std::string(kind_of(error)),
+                             .message = brief(error),
+                             .step = account_->stamp().step});
+  }
+  leave_world(*partial);
+}
+
+void RankContext::report_exit(int code) noexcept {
+  if (!partial || !partial->failures) return;
+  partial->failures->post({.rank = partial->placement.world.rank,
+                           .kind = "exit",
+                           .message = fmt::format("exited with code {} while others were at work", code),
+                           .step = account_->stamp().step});
+  leave_world(*partial);
+}
+
+ThreadRanksScope::ThreadRanksScope() { ++num_thread_worlds; }
+ThreadRanksScope::~ThreadRanksScope() { --num_thread_worlds; }
+
+void reset_process_rank() {
+  const std::lock_guard lock(process_rank_mutex);
+  process_rank.reset();
+}
+
+}  // namespace lockstep::state

@@ -1,9 +1,11 @@
 #include "lockstep/comm/accounted_backend.h"
 
-#include <ATen/Functions.h>
 #include <fmt/format.h>
 
+#include <torch/csrc/distributed/c10d/Utils.hpp>
+
 #include "lockstep/base/error.h"
+#include "lockstep/comm/stand_ins.h"
 #include "lockstep/comm/tracked_work.h"
 
 namespace lockstep::comm {
@@ -16,50 +18,11 @@ std::optional<ReduceOp> ours(const std::optional<c10d::ReduceOp>& op) {
   return static_cast<ReduceOp>(op->op_);  // the same order as c10d's
 }
 
-// The same memory, as bytes. Copies would not do: the backend writes into what it is given.
-at::Tensor bytes_of(const at::Tensor& tensor) {
-  if (!tensor.is_contiguous()) {
-    throw InvalidArgument({.where = "communication",
-                           .expected = fmt::format("a contiguous tensor, since {} travels as bytes",
-                                                   c10::toString(tensor.scalar_type())),
-                           .got = "a tensor with gaps or permuted dimensions",
-                           .fix = "Pass tensor.contiguous()."});
-  }
-  return tensor.view(-1).view(at::kByte);
-}
-
-// A movement's tensors as the backend can move them: unchanged where it knows their dtypes.
-class Movable {
- public:
-  explicit Movable(const Capabilities& capabilities) : capabilities_(capabilities) {}
-
-  at::Tensor operator()(const at::Tensor& tensor) const {
-    return capabilities_.moves_as_bytes(tensor.scalar_type()) ? bytes_of(tensor) : tensor;
-  }
-  Tensors operator()(const Tensors& tensors) const {
-    Tensors moved;
-    moved.reserve(tensors.size());
-    for (const auto& tensor : tensors) moved.push_back((*this)(tensor));
-    return moved;
-  }
-  std::vector<Tensors> operator()(const std::vector<Tensors>& lists) const {
-    std::vector<Tensors> moved;
-    moved.reserve(lists.size());
-    for (const auto& list : lists) moved.push_back((*this)(list));
-    return moved;
-  }
-
- private:
-  const Capabilities& capabilities_;
-};
-
 std::vector<std::vector<std::int64_t>> shapes_of(const Tensors& tensors) {
   std::vector<std::vector<std::int64_t>> shapes;
   for (const auto& tensor : tensors) shapes.push_back(tensor.sizes().vec());
   return shapes;
 }
-
-at::Tensor real_view(const at::Tensor& tensor) { return tensor.is_complex() ? at::view_as_real(tensor) : tensor; }
 
 }  // namespace
 
@@ -127,8 +90,17 @@ template <typename Post>
 AccountedBackend::WorkPtr AccountedBackend::run(const Call& call, Post&& post) {
   refuse_what_cannot_be(call);
   const auto sequence = account_for(call);
-  auto work = posted(*group_, fmt::format("{} #{} of group {}", call.operation, sequence, group_->name), post);
-  return c10::make_intrusive<TrackedWork>(std::move(work), group_, call.operation, sequence);
+  const auto stand_ins = std::make_shared<StandIns>(capabilities_);
+  auto work = posted(*group_, fmt::format("{} #{} of group {}", call.operation, sequence, group_->name), [&] {
+    const at::NoGradGuard no_grad;
+    return post(*stand_ins);
+  });
+  return c10::make_intrusive<TrackedWork>(std::move(work), stand_ins, group_, call.operation, sequence);
+}
+
+void AccountedBackend::require_some(const char* operation, std::size_t count) const {
+  if (count > 0) return;
+  throw InvalidArgument({.where = operation, .expected = "at least one tensor", .got = "an empty list"});
 }
 
 // Gloo sums over the list as well as over the ranks, and says nothing; others read the first tensor alone.
@@ -140,23 +112,39 @@ void AccountedBackend::require_one(const char* operation, std::size_t count) con
                          .fix = "Call it once for each tensor, or use the coalesced form."});
 }
 
+// What the backend is asked for instead, with the same result.
+template <typename Options>
+Options AccountedBackend::asked(Options options, const at::Tensor& tensor) const {
+  if (const auto op = ours(options.reduceOp)) {
+    options.reduceOp = static_cast<c10d::ReduceOp::RedOpType>(capabilities_.stand_in(tensor.scalar_type(), *op));
+  }
+  return options;
+}
+
 AccountedBackend::WorkPtr AccountedBackend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
   require_one("allreduce", tensors.size());
   return run({.operation = "allreduce", .inputs = &tensors, .reduce_op = options.reduceOp, .asynchronous = options.asyncOp},
-             [&] { return inner_->allreduce(tensors, options); });
+             [&](StandIns& stand_ins) {
+               auto given = stand_ins.targets(tensors);
+               return inner_->allreduce(given, asked(options, given.front()));
+             });
 }
 
 AccountedBackend::WorkPtr AccountedBackend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) {
   require_one("allreduce", tensors.size());
   const Tensors values{tensors.front()._values()};  // what travels, besides the indices
   return run({.operation = "allreduce", .inputs = &values, .reduce_op = options.reduceOp},
-             [&] { return inner_->allreduce_sparse(tensors, options); });
+             [&](StandIns&) { return inner_->allreduce_sparse(tensors, options); });
 }
 
 AccountedBackend::WorkPtr AccountedBackend::allreduce_coalesced(Tensors& tensors,
                                                                 const c10d::AllreduceCoalescedOptions& options) {
+  require_some("allreduce", tensors.size());
   return run({.operation = "allreduce", .inputs = &tensors, .reduce_op = options.reduceOp, .asynchronous = options.asyncOp},
-             [&] { return inner_->allreduce_coalesced(tensors, options); });
+             [&](StandIns& stand_ins) {
+               auto given = stand_ins.targets(tensors);
+               return inner_->allreduce_coalesced(given, asked(options, given.front()));
+             });
 }
 
 AccountedBackend::WorkPtr AccountedBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
@@ -166,7 +154,10 @@ AccountedBackend::WorkPtr AccountedBackend::reduce(Tensors& tensors, const c10d:
               .reduce_op = options.reduceOp,
               .peer = static_cast<int>(options.rootRank),
               .asynchronous = options.asyncOp},
-             [&] { return inner_->reduce(tensors, options); });
+             [&](StandIns& stand_ins) {
+               auto given = stand_ins.targets(tensors);
+               return inner_->reduce(given, asked(options, given.front()));
+             });
 }
 
 AccountedBackend::WorkPtr AccountedBackend::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
@@ -175,19 +166,18 @@ AccountedBackend::WorkPtr AccountedBackend::broadcast(Tensors& tensors, const c1
               .inputs = &tensors,
               .peer = static_cast<int>(options.rootRank),
               .asynchronous = options.asyncOp},
-             [&] {
-               auto moved = Movable(capabilities_)(tensors);
-               return inner_->broadcast(moved, options);
+             [&](StandIns& stand_ins) {
+               auto given = stand_ins.targets(tensors);
+               return inner_->broadcast(given, options);
              });
 }
 
 AccountedBackend::WorkPtr AccountedBackend::allgather(std::vector<Tensors>& outputs, Tensors& inputs,
                                                       const c10d::AllgatherOptions& options) {
   require_one("allgather", inputs.size());
-  return run({.operation = "allgather", .inputs = &inputs, .asynchronous = options.asyncOp}, [&] {
-    const Movable movable(capabilities_);
-    auto from = movable(inputs);
-    auto to = movable(outputs);
+  return run({.operation = "allgather", .inputs = &inputs, .asynchronous = options.asyncOp}, [&](StandIns& stand_ins) {
+    auto from = stand_ins.sources(inputs);
+    auto to = stand_ins.targets(outputs);
     return inner_->allgather(to, from, options);
   });
 }
@@ -195,30 +185,30 @@ AccountedBackend::WorkPtr AccountedBackend::allgather(std::vector<Tensors>& outp
 AccountedBackend::WorkPtr AccountedBackend::_allgather_base(at::Tensor& output, at::Tensor& input,
                                                             const c10d::AllgatherOptions& options) {
   const Tensors inputs{input};
-  return run({.operation = "allgather", .inputs = &inputs, .asynchronous = options.asyncOp}, [&] {
-    const Movable movable(capabilities_);
-    auto from = movable(real_view(input));
-    auto to = movable(real_view(output));
+  return run({.operation = "allgather", .inputs = &inputs, .asynchronous = options.asyncOp}, [&](StandIns& stand_ins) {
+    // Flat, since Gloo wants the output's rows to be shaped as the input.
+    auto from = stand_ins.source(input).view(-1);
+    auto to = stand_ins.target(output).view(-1);
     return inner_->_allgather_base(to, from, options);
   });
 }
 
 AccountedBackend::WorkPtr AccountedBackend::allgather_coalesced(std::vector<Tensors>& outputs, Tensors& inputs,
                                                                 const c10d::AllgatherOptions& options) {
-  return run({.operation = "allgather", .inputs = &inputs, .asynchronous = options.asyncOp}, [&] {
-    const Movable movable(capabilities_);
-    auto from = movable(inputs);
-    auto to = movable(outputs);
+  require_some("allgather", inputs.size());
+  return run({.operation = "allgather", .inputs = &inputs, .asynchronous = options.asyncOp}, [&](StandIns& stand_ins) {
+    auto from = stand_ins.sources(inputs);
+    auto to = stand_ins.targets(outputs);
     return inner_->allgather_coalesced(to, from, options);
   });
 }
 
 AccountedBackend::WorkPtr AccountedBackend::allgather_into_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                                                             const c10d::AllgatherOptions& options) {
-  return run({.operation = "allgather", .inputs = &inputs, .asynchronous = options.asyncOp}, [&] {
-    const Movable movable(capabilities_);
-    auto from = movable(inputs);
-    auto to = movable(outputs);
+  require_some("allgather", inputs.size());
+  return run({.operation = "allgather", .inputs = &inputs, .asynchronous = options.asyncOp}, [&](StandIns& stand_ins) {
+    auto from = stand_ins.sources(inputs);
+    auto to = stand_ins.targets(outputs);
     return inner_->allgather_into_tensor_coalesced(to, from, options);
   });
 }
@@ -230,10 +220,9 @@ AccountedBackend::WorkPtr AccountedBackend::gather(std::vector<Tensors>& outputs
               .inputs = &inputs,
               .peer = static_cast<int>(options.rootRank),
               .asynchronous = options.asyncOp},
-             [&] {
-               const Movable movable(capabilities_);
-               auto from = movable(inputs);
-               auto to = movable(outputs);
+             [&](StandIns& stand_ins) {
+               auto from = stand_ins.sources(inputs);
+               auto to = stand_ins.targets(outputs);
                return inner_->gather(to, from, options);
              });
 }
@@ -246,10 +235,9 @@ AccountedBackend::WorkPtr AccountedBackend::scatter(Tensors& outputs, std::vecto
               .inputs = is_root && !inputs.empty() ? &inputs.front() : &outputs,
               .peer = static_cast<int>(options.rootRank),
               .asynchronous = options.asyncOp},
-             [&] {
-               const Movable movable(capabilities_);
-               auto from = movable(inputs);
-               auto to = movable(outputs);
+             [&](StandIns& stand_ins) {
+               auto from = stand_ins.sources(inputs);
+               auto to = stand_ins.targets(outputs);
                return inner_->scatter(to, from, options);
              });
 }
@@ -257,11 +245,16 @@ AccountedBackend::WorkPtr AccountedBackend::scatter(Tensors& outputs, std::vecto
 AccountedBackend::WorkPtr AccountedBackend::reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
                                                            const c10d::ReduceScatterOptions& options) {
   require_one("reduce_scatter", outputs.size());
+  require_one("reduce_scatter", inputs.size());
   return run({.operation = "reduce_scatter",
               .inputs = &inputs.front(),
               .reduce_op = options.reduceOp,
               .asynchronous = options.asyncOp},
-             [&] { return inner_->reduce_scatter(outputs, inputs, options); });
+             [&](StandIns& stand_ins) {
+               auto from = stand_ins.sources(inputs);
+               auto to = stand_ins.targets(outputs);
+               return inner_->reduce_scatter(to, from, asked(options, to.front()));
+             });
 }
 
 AccountedBackend::WorkPtr AccountedBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
@@ -271,68 +264,82 @@ AccountedBackend::WorkPtr AccountedBackend::_reduce_scatter_base(at::Tensor& out
               .inputs = &inputs,
               .reduce_op = options.reduceOp,
               .asynchronous = options.asyncOp},
-             [&] { return inner_->_reduce_scatter_base(output, input, options); });
+             [&](StandIns& stand_ins) {
+               auto from = stand_ins.source(input).view(-1);
+               auto to = stand_ins.target(output).view(-1);
+               return inner_->_reduce_scatter_base(to, from, asked(options, to));
+             });
 }
 
 AccountedBackend::WorkPtr AccountedBackend::reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
                                                                             const c10d::ReduceScatterOptions& options) {
+  require_some("reduce_scatter", inputs.size());
   return run({.operation = "reduce_scatter",
               .inputs = &inputs,
               .reduce_op = options.reduceOp,
               .asynchronous = options.asyncOp},
-             [&] { return inner_->reduce_scatter_tensor_coalesced(outputs, inputs, options); });
+             [&](StandIns& stand_ins) {
+               auto from = stand_ins.sources(inputs);
+               auto to = stand_ins.targets(outputs);
+               return inner_->reduce_scatter_tensor_coalesced(to, from, asked(options, from.front()));
+             });
 }
 
 AccountedBackend::WorkPtr AccountedBackend::alltoall_base(at::Tensor& output, at::Tensor& input,
                                                           std::vector<std::int64_t>& output_splits,
                                                           std::vector<std::int64_t>& input_splits,
                                                           const c10d::AllToAllOptions& options) {
-  if (capabilities_.moves_as_bytes(input.scalar_type())) {
-    // Splits count rows, and a row seen as bytes would be another row.
-    throw NotSupported({.where = "alltoall",
-                        .expected = "a dtype that the backend knows",
-                        .got = c10::toString(input.scalar_type()),
-                        .fix = "Pass tensor.view() of a dtype of the same width, or send in pairs."});
-  }
+  // Here, since Gloo finds out on a thread of its own, after it has sent.
+  posted(*group_, "alltoall", [&] {
+    c10d::checkSplitSizes(input_splits, input, getSize());
+    c10d::checkSplitSizes(output_splits, output, getSize());
+  });
   const Tensors inputs{input};
-  return run({.operation = "alltoall", .inputs = &inputs, .asynchronous = options.asyncOp},
-             [&] { return inner_->alltoall_base(output, input, output_splits, input_splits, options); });
+  return run({.operation = "alltoall", .inputs = &inputs, .asynchronous = options.asyncOp}, [&](StandIns& stand_ins) {
+    auto from = stand_ins.source(input);
+    auto to = stand_ins.target(output);
+    return inner_->alltoall_base(to, from, output_splits, input_splits, options);
+  });
 }
 
 AccountedBackend::WorkPtr AccountedBackend::alltoall(Tensors& outputs, Tensors& inputs,
                                                      const c10d::AllToAllOptions& options) {
-  return run({.operation = "alltoall", .inputs = &inputs, .asynchronous = options.asyncOp},
-             [&] { return inner_->alltoall(outputs, inputs, options); });
+  require_some("alltoall", inputs.size());
+  return run({.operation = "alltoall", .inputs = &inputs, .asynchronous = options.asyncOp}, [&](StandIns& stand_ins) {
+    auto from = stand_ins.sources(inputs);
+    auto to = stand_ins.targets(outputs);
+    return inner_->alltoall(to, from, options);
+  });
 }
 
 AccountedBackend::WorkPtr AccountedBackend::send(Tensors& tensors, int to, int tag) {
   require_one("send", tensors.size());
-  return run({.operation = "send", .inputs = &tensors, .peer = to, .tag = tag}, [&] {
-    auto moved = Movable(capabilities_)(tensors);
-    return inner_->send(moved, to, tag);
+  return run({.operation = "send", .inputs = &tensors, .peer = to, .tag = tag}, [&](StandIns& stand_ins) {
+    auto given = stand_ins.sources(tensors);
+    return inner_->send(given, to, tag);
   });
 }
 
 AccountedBackend::WorkPtr AccountedBackend::recv(Tensors& tensors, int from, int tag) {
   require_one("recv", tensors.size());
-  return run({.operation = "recv", .inputs = &tensors, .peer = from, .tag = tag}, [&] {
-    auto moved = Movable(capabilities_)(tensors);
-    return inner_->recv(moved, from, tag);
+  return run({.operation = "recv", .inputs = &tensors, .peer = from, .tag = tag}, [&](StandIns& stand_ins) {
+    auto given = stand_ins.targets(tensors);
+    return inner_->recv(given, from, tag);
   });
 }
 
 AccountedBackend::WorkPtr AccountedBackend::recvAnysource(Tensors& tensors, int tag) {
   require_one("recv", tensors.size());
-  return run({.operation = "recv", .inputs = &tensors, .tag = tag}, [&] {
-    auto moved = Movable(capabilities_)(tensors);
-    return inner_->recvAnysource(moved, tag);
+  return run({.operation = "recv", .inputs = &tensors, .tag = tag}, [&](StandIns& stand_ins) {
+    auto given = stand_ins.targets(tensors);
+    return inner_->recvAnysource(given, tag);
   });
 }
 
 AccountedBackend::WorkPtr AccountedBackend::barrier(const c10d::BarrierOptions& options) {
   const Tensors nothing;
   return run({.operation = "barrier", .inputs = &nothing, .asynchronous = options.asyncOp},
-             [&] { return inner_->barrier(options); });
+             [&](StandIns&) { return inner_->barrier(options); });
 }
 
 void AccountedBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {

@@ -16,7 +16,7 @@ namespace lockstep::comm {
 /// Stands before every backend, whoever calls: our own ProcessGroup or c10d's Reducer. Each call is
 /// - refused on all ranks alike, before anything is sent, when the backend cannot do it (Capabilities);
 /// - counted, and shown to the event stream (accounting);
-/// - passed on, dtypes that the backend does not know as bytes;
+/// - passed on with tensors as the backend takes them (StandIns);
 /// - answered with a TrackedWork, whose errors name ranks.
 class AccountedBackend final : public c10d::Backend {
  public:
@@ -66,9 +66,12 @@ class AccountedBackend final : public c10d::Backend {
     int tag = 0;
     bool asynchronous = true;
   };
-  // Refuses, counts, passes on by `post`, and wraps what comes back.
+  // Refuses, counts, passes on by `post(stand_ins)`, and wraps what comes back.
   template <typename Post>
   WorkPtr run(const Call& call, Post&& post);
+  template <typename Options>
+  Options asked(Options options, const at::Tensor& tensor) const;
+  void require_some(const char* operation, std::size_t count) const;
   void require_one(const char* operation, std::size_t count) const;
   void refuse_what_cannot_be(const Call& call) const;
   std::uint64_t account_for(const Call& call);

@@ -32,7 +32,8 @@ std::string_view to_word(ReduceOp op) {
 }
 
 // As LibTorch 2.11's ProcessGroupGloo was seen to answer, operation by operation: int16 and the 8-bit floats are unknown
-// to it, complex numbers can be summed but not compared, and its reduce and reduce_scatter know the same types.
+// to it, complex numbers can be summed but neither compared nor moved by every operation, and its reduce and
+// reduce_scatter know the same types.
 Capabilities Capabilities::gloo() {
   Capabilities able;
   able.backend_ = "gloo";
@@ -45,7 +46,8 @@ Capabilities Capabilities::gloo() {
     operations[movement] = {};
   }
   able.operations_ = std::move(operations);
-  able.as_bytes_ = {at::kShort, at::kFloat8_e4m3fn, at::kFloat8_e5m2, at::kFloat8_e4m3fnuz, at::kFloat8_e5m2fnuz,
+  able.adds_bools_as_bytes_ = true;
+  able.as_bytes_ = {at::kComplexFloat, at::kComplexDouble, at::kShort, at::kFloat8_e4m3fn, at::kFloat8_e5m2, at::kFloat8_e4m3fnuz, at::kFloat8_e5m2fnuz,
                     at::kUInt16, at::kUInt32, at::kUInt64};
   return able;
 }
@@ -57,6 +59,7 @@ Capabilities Capabilities::threads() {
   for (const char* reduction : {"allreduce", "reduce", "reduce_scatter"}) {
     able.operations_->at(reduction).dtypes.insert("Short");
   }
+  able.adds_bools_as_bytes_ = false;
   able.as_bytes_.clear();
   return able;
 }
@@ -78,6 +81,10 @@ Capabilities Capabilities::from_json(const std::string& backend, std::string_vie
                            .got = error.what()});
   }
   return able;
+}
+
+ReduceOp Capabilities::stand_in(at::ScalarType dtype, ReduceOp op) const {
+  return adds_bools_as_bytes_ && dtype == at::kBool && op == ReduceOp::sum ? ReduceOp::bor : op;
 }
 
 bool Capabilities::moves_as_bytes(at::ScalarType dtype) const { return as_bytes_.contains(dtype); }

@@ -36,6 +36,9 @@ class LOCKSTEP_API Capabilities {
   /// @throws RuntimeError  for the mean of integers (OPS-009)
   void require(const std::string& operation, at::ScalarType dtype, std::optional<ReduceOp> op) const;
 
+  /// The reduction to ask the backend for in place of `op`, where it would not give a clean result.
+  [[nodiscard]] ReduceOp stand_in(at::ScalarType dtype, ReduceOp op) const;
+
   /// Whether tensors of this dtype travel only as bytes: the backend moves data but does not know the type.
   [[nodiscard]] bool moves_as_bytes(at::ScalarType dtype) const;
 
@@ -43,6 +46,7 @@ class LOCKSTEP_API Capabilities {
   std::string backend_ = "this backend";
   std::optional<std::map<std::string, OperationCapabilities>> operations_;  // none: everything is tried
   std::set<at::ScalarType> as_bytes_;
+  bool adds_bools_as_bytes_ = false;  // and so leaves 2 in one of them
 };
 
 }  // namespace lockstep::comm

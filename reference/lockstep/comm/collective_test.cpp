@@ -149,19 +149,11 @@ TEST_P(CollectiveTest, MovesEveryDtype) {
   });
 }
 
-TEST_P(CollectiveTest, ExchangesRowsOfEveryDtypeThatTheBackendKnows) {
+TEST_P(CollectiveTest, ExchangesRowsOfEveryDtype) {
   run([](TestRank& me) {
-    for (const auto dtype : joined(kReducible, kComplex)) {
+    for (const auto dtype : joined(joined(kReducible, kComplex), kBytes)) {
       SCOPED_TRACE(c10::toString(dtype));
       all_to_alls(me.group, dtype);
-    }
-    for (const auto dtype : kBytes) {
-      SCOPED_TRACE(c10::toString(dtype));
-      if (!is_gloo()) {
-        all_to_alls(me.group, dtype);
-        continue;
-      }
-      EXPECT_CONTAINS(message_of<NotSupported>([&] { all_to_alls(me.group, dtype); }), c10::toString(dtype));
     }
   });
 }
@@ -242,7 +234,7 @@ TEST_P(CollectiveTest, ReducesListsOfTensors) {
     EXPECT_TRUE(same_bits(share, reduction_of(samples(me.size, at::kFloat, {me.rank, 2}), ReduceOp::sum)));
 
     // Sparse: rank r has a row at r and one at 0.
-    const auto sparse = at::sparse_coo_tensor(at::tensor({0, me.rank}).view({1, 2}), at::ones({2, 2}), {me.size, 2});
+    const auto sparse = at::sparse_coo_tensor(at::tensor({0, me.rank}, at::kLong).view({1, 2}), at::ones({2, 2}), {me.size, 2});
     group.all_reduce_sparse(sparse).wait();
     auto dense = at::ones({me.size, 2});
     dense[0] = me.size + 1;
@@ -266,9 +258,24 @@ TEST_P(CollectiveTest, TakesTensorsWithGaps) {
     for (const auto& each : samples(me.size, at::kFloat, {2, 3})) columns.push_back(each.t().reshape(-1));
     EXPECT_TRUE(same_bits(whole, at::cat(columns)));
 
-    const auto gaps = at::zeros({4, 2}).t();
-    EXPECT_CONTAINS(message_of<InvalidArgument>([&] { me.group.send(gaps, Member::group(0)).wait(); }), "contiguous");
-    EXPECT_CONTAINS(message_of<InvalidArgument>([&] { me.group.receive(gaps, Member::group(0)).wait(); }), "contiguous");
+    // A row of each rank, in the columns of one tensor; int16, which Gloo moves as bytes.
+    const auto table = at::zeros({2, me.size}, at::kShort);
+    me.group.all_gather(table.unbind(1), sample(me.rank, at::kShort, {4}).slice(0, 0, 4, 2)).wait();
+    for (int rank = 0; rank < me.size; ++rank) {
+      EXPECT_TRUE(same_bits(table.select(1, rank), sample(rank, at::kShort, {4}).slice(0, 0, 4, 2)));
+    }
+
+    if (me.rank == 0) me.group.send(sample(0, at::kFloat, {2, 3}).t(), Member::global(1)).wait();
+    if (me.rank == 1) {
+      const auto received = at::zeros({3, 4}).slice(1, 0, 4, 2);
+      me.group.receive(received, Member::global(0)).wait();
+      EXPECT_TRUE(same_bits(received, sample(0, at::kFloat, {2, 3}).t()));
+    }
+
+    // A future knows when the result is in the tensor, too.
+    const auto future_sum = at::ones({2, 2}).slice(1, 0, 2, 2);
+    me.group.all_reduce(future_sum).handle()->getFuture()->wait();
+    EXPECT_TRUE(same_bits(future_sum, at::full({2, 1}, me.size, at::kFloat)));
   });
 }
 
@@ -304,13 +311,13 @@ TEST_P(CollectiveTest, MatchesMessagesByTag) {
     const auto& group = me.group;
     if (me.rank == 0) {
       std::vector<Work> works;
-      for (const int tag : {1, 2, 3}) works.push_back(group.send(at::full({2}, tag), Member::global(1), {.tag = tag}));
+      for (const int tag : {1, 2, 3}) works.push_back(group.send(at::full({2}, tag, at::kFloat), Member::global(1), {.tag = tag}));
       for (auto& work : works) work.wait();
     } else if (me.rank == 1) {
       for (const int tag : {3, 1, 2}) {
         const auto tensor = at::zeros({2});
         group.receive(tensor, Member::global(0), {.tag = tag}).wait();
-        EXPECT_TRUE(same_bits(tensor, at::full({2}, tag)));
+        EXPECT_TRUE(same_bits(tensor, at::full({2}, tag, at::kFloat)));
       }
     }
     group.barrier().wait();
@@ -338,13 +345,13 @@ TEST_P(CollectiveTest, NeighboursMayAllSendFirstOrAllReceiveFirst) {
         std::vector<Work> works;
         for (int tag = 0; tag < 3; ++tag) {
           received.push_back(at::zeros({elements}));
-          const auto sent = at::full({elements}, me.rank + tag);
+          const auto sent = at::full({elements}, me.rank + tag, at::kFloat);
           if (send_first) works.push_back(me.group.send(sent, next, {.tag = tag}));
           works.push_back(me.group.receive(received.back(), Member::global(before), {.tag = tag}));
           if (!send_first) works.push_back(me.group.send(sent, next, {.tag = tag}));
         }
         for (auto& work : works) work.wait();
-        for (int tag = 0; tag < 3; ++tag) EXPECT_TRUE(same_bits(received[tag], at::full({elements}, before + tag)));
+        for (int tag = 0; tag < 3; ++tag) EXPECT_TRUE(same_bits(received[tag], at::full({elements}, before + tag, at::kFloat)));
       }
     }
   });
@@ -470,7 +477,7 @@ TEST_P(CollectiveTest, RefusesWhatCannotBeDone) {
     EXPECT_CONTAINS(message_of<InvalidArgument>([&] {
                       group.all_to_all(at::zeros({1}), at::zeros({1}), {.output_splits = {5}, .input_splits = {1}}).wait();
                     }),
-                    "split");
+                    "Number of tensor splits");
 
     // Through c10d's own interface, as the reducer calls.
     auto& backend = *group.handle()->getBackend(at::kCPU);
@@ -499,7 +506,7 @@ TEST_P(CollectiveTest, CountsEveryCall) {
     const auto weights = at::ones({2, 3});
     group.label(weights, {"fc.weight", "fc.bias"}, me.size);
     group.all_reduce(weights, {.op = ReduceOp::avg}).wait();
-    group.clear_labels();
+    group.unlabel(weights.const_data_ptr());
     group.all_reduce(weights).wait();
     group.broadcast(at::ones({4}, at::kShort), {.root = Member::global(1)}).wait();
     group.all_gather(at::zeros({size * 2}, at::kLong), at::ones({2}, at::kLong)).wait();

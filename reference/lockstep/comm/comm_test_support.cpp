@@ -43,7 +43,7 @@ void run_rank(const TestWorld& world, int rank, const Store& store, const std::f
     join(world, store, me);
     body(me);
   } catch (const std::exception& error) {
-    ADD_FAILURE() << error.what();
+    ADD_FAILURE() << brief(error);
     if (me.group) me.group.abort();  // so that the others end as well
   }
 }

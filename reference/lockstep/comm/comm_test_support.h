@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "lockstep/base/error.h"
 #include "lockstep/comm/process_group.h"
 
 namespace lockstep::comm {
@@ -76,7 +77,7 @@ std::string message_of(Call&& call) {
   } catch (const Expected& error) {
     return error.what();
   } catch (const std::exception& error) {
-    ADD_FAILURE() << "another kind of error: " << error.what();
+    ADD_FAILURE() << "another kind of error: " << brief(error);
     return "";
   }
   ADD_FAILURE() << "no error";

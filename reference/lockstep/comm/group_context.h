@@ -27,6 +27,7 @@ struct GroupContext {
   std::vector<int> ranks;  ///< global ranks of the members, in group order
   std::string backend;     ///< name in the table of backends
   std::chrono::milliseconds timeout;
+  bool debug = false;
   std::shared_ptr<accounting::Account> account;
   std::shared_ptr<FailureBoard> failures;  ///< none in groups that were made by hand
 
@@ -39,9 +40,9 @@ struct GroupContext {
     const auto found = labels.find(data);
     return found == labels.end() ? TensorLabel{} : found->second;
   }
-  void clear_labels() {
+  void clear_label(const void* data) {
     const std::lock_guard lock(labels_mutex);
-    labels.clear();
+    labels.erase(data);
   }
 
   mutable std::mutex labels_mutex;

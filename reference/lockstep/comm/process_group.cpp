@@ -71,6 +71,7 @@ ProcessGroup ProcessGroup::create(const Store& store, std::vector<int> ranks, in
   context.ranks = std::move(ranks);
   context.backend = options.backend;
   context.timeout = options.timeout;
+  context.debug = options.debug;
   context.account = std::move(account);
   context.failures = std::move(failures);
 
@@ -111,7 +112,8 @@ ProcessGroup ProcessGroup::new_group(const std::vector<int>& ranks, const std::s
                 {.backend = backend.value_or(context_->backend),
                  .name = name.empty() ? fmt::format("{}/{}", context_->name, index) : name,
                  .timeout = context_->timeout,
-                 .network_interface = parent.network_interface},
+                 .network_interface = parent.network_interface,
+                 .debug = context_->debug},
                 context_->account, context_->failures);
 }
 
@@ -130,6 +132,7 @@ const std::string& ProcessGroup::name() const { return ends("name"), context_->n
 const std::string& ProcessGroup::backend() const { return ends("backend"), context_->backend; }
 const std::vector<int>& ProcessGroup::ranks() const { return ends("ranks"), context_->ranks; }
 std::chrono::milliseconds ProcessGroup::timeout() const { return ends("timeout"), context_->timeout; }
+bool ProcessGroup::debug() const { return ends("debug"), context_->debug; }
 accounting::Account& ProcessGroup::account() const { return ends("account"), *context_->account; }
 const c10::intrusive_ptr<c10d::ProcessGroup>& ProcessGroup::handle() const { return ends("handle").group; }
 
@@ -270,9 +273,9 @@ void ProcessGroup::label(const at::Tensor& tensor, std::vector<std::string> name
   context_->set_label(tensor.const_data_ptr(), {.names = std::move(names), .divisor = divisor});
 }
 
-void ProcessGroup::clear_labels() const {
-  ends("clear_labels");
-  context_->clear_labels();
+void ProcessGroup::unlabel(const void* data) const {
+  ends("unlabel");
+  context_->clear_label(data);
 }
 
 void ProcessGroup::explain_failures(const std::string& operation, const std::function<void()>& call) const {

@@ -31,6 +31,7 @@ struct GroupOptions {
   std::string name = "world";
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
   std::string network_interface;  ///< for Gloo, for example "lo"; empty: the one that the host name resolves to
+  bool debug = false;             ///< operations on Values compare shapes over all ranks first (verify.h)
 };
 
 /// Names a member of a group: by its rank in the world (`global`, as PyTorch's `src` and `dst`), or by its rank within
@@ -95,6 +96,7 @@ class LOCKSTEP_API ProcessGroup {
   [[nodiscard]] const std::string& backend() const;
   [[nodiscard]] const std::vector<int>& ranks() const;  ///< global ranks of the members
   [[nodiscard]] std::chrono::milliseconds timeout() const;
+  [[nodiscard]] bool debug() const;
   /// The rank within the group. @throws InvalidArgument when it is no member
   [[nodiscard]] int group_rank(Member member) const;
   [[nodiscard]] accounting::Account& account() const;
@@ -108,7 +110,7 @@ class LOCKSTEP_API ProcessGroup {
   Work reduce(const at::Tensor& tensor, const ReduceOptions& options = {}) const;
   /// In place, on all but the root.
   Work broadcast(const at::Tensor& tensor, const RootOptions& options = {}) const;
-  /// @param output  contiguous, size() times the input's elements
+  /// @param output  size() times the input's elements
   Work all_gather(const at::Tensor& output, const at::Tensor& input) const;
   /// @param outputs  size() tensors of the input's shape
   Work all_gather(const std::vector<at::Tensor>& outputs, const at::Tensor& input) const;
@@ -118,7 +120,7 @@ class LOCKSTEP_API ProcessGroup {
   Work gather(const std::vector<at::Tensor>& outputs, const at::Tensor& input, const RootOptions& options = {}) const;
   /// @param inputs  on the root size() tensors of the output's shape, elsewhere empty
   Work scatter(const at::Tensor& output, const std::vector<at::Tensor>& inputs, const RootOptions& options = {}) const;
-  /// @param input  contiguous, size() times the output's elements
+  /// @param input  size() times the output's elements
   Work reduce_scatter(const at::Tensor& output, const at::Tensor& input, const ReduceScatterOptions& options = {}) const;
   /// @param inputs  one tensor per rank, of the shape of that rank's output; the shapes may differ between ranks
   Work reduce_scatter(const at::Tensor& output, const std::vector<at::Tensor>& inputs,
@@ -135,7 +137,7 @@ class LOCKSTEP_API ProcessGroup {
 
   /// Names the parameters in a tensor, for the event stream and reports. @param divisor  of the reduced sum; 0: none
   void label(const at::Tensor& tensor, std::vector<std::string> names, int divisor = 0) const;
-  void clear_labels() const;
+  void unlabel(const void* data) const;
 
   /// Runs `call` and, if it throws a network error, rethrows it as RankLost or Timeout with the rank behind it. For calls
   /// that communicate without a Work of ours at hand: autograd, whose reducer waits on futures.

@@ -40,7 +40,13 @@ std::string host_name() {
 
 ProcessId this_process() {
   const int pid = getpid();
-  return {.host = host_name(), .pid = pid, .start_time = read_stat(pid).value_or(Stat{}).start_time};
+  return {.host = host_name(), .pid = pid, .start_time = start_time_of(pid).value_or(0)};
+}
+
+std::optional<unsigned long long> start_time_of(int pid) {
+  const auto stat = read_stat(pid);
+  if (!stat) return std::nullopt;
+  return stat->start_time;
 }
 
 ProcessState state_of(const ProcessId& process) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 
 #include "lockstep/base/export.h"
@@ -16,6 +17,9 @@ struct ProcessId {
 enum class ProcessState { alive, stopped, gone, unknown };
 
 LOCKSTEP_API ProcessId this_process();
+
+/// Of a process of this machine; none when there is no such process.
+LOCKSTEP_API std::optional<unsigned long long> start_time_of(int pid);
 
 /// What /proc says about it; unknown for a process of another machine.
 LOCKSTEP_API ProcessState state_of(const ProcessId& process);

@@ -6,15 +6,17 @@
 #include <string>
 
 #include "lockstep/comm/group_context.h"
+#include "lockstep/comm/stand_ins.h"
 
 namespace lockstep::comm {
 
-/// Wraps a backend's work, so that a wait that fails says which rank is behind it (FailureBoard::explain).
+/// Wraps a backend's work, so that a wait that fails says which rank is behind it (FailureBoard::explain), and one that
+/// succeeds leaves the result in the caller's tensors (StandIns::land).
 /// Everything else is the inner work's.
 class TrackedWork final : public c10d::Work {
  public:
-  TrackedWork(c10::intrusive_ptr<c10d::Work> inner, std::shared_ptr<const GroupContext> group, const char* operation,
-              std::uint64_t sequence);
+  TrackedWork(c10::intrusive_ptr<c10d::Work> inner, std::shared_ptr<StandIns> stand_ins,
+              std::shared_ptr<const GroupContext> group, const char* operation, std::uint64_t sequence);
 
   bool isCompleted() override { return inner_->isCompleted(); }
   bool isSuccess() const override { return inner_->isSuccess(); }
@@ -25,20 +27,25 @@ class TrackedWork final : public c10d::Work {
   bool wait(std::chrono::milliseconds timeout) override;
   void blockCurrentStream() override { inner_->blockCurrentStream(); }
   void abort() override { inner_->abort(); }
-  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return inner_->getFuture(); }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
   c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override { return inner_->getFutureResult(); }
   float getDuration() const override { return inner_->getDuration(); }
   std::uint64_t getSequencenumber() const override { return sequence_; }
 
  private:
   c10::intrusive_ptr<c10d::Work> inner_;
+  std::shared_ptr<StandIns> stand_ins_;
   std::shared_ptr<const GroupContext> group_;
   const char* operation_;
   std::uint64_t sequence_;
 };
 
-/// Runs `call`; if it throws what is none of Lockstep's errors, explains it as the failure of `operation` (looks for a
-/// second whether a peer is behind it).
+/// Whether the network is behind an error. LibTorch's own complaints about arguments are c10::Error; what Gloo throws is
+/// not, and what waits throw tells by its words.
+bool comes_from_network(const std::exception& error);
+
+/// Runs `call`; if it throws a network error, explains it as the failure of `operation` (looks for a second whether a peer
+/// is behind it). Other errors go through as they are.
 template <typename Call>
 auto explained(const GroupContext& group, const std::string& operation, Call&& call) {
   try {
@@ -46,7 +53,7 @@ auto explained(const GroupContext& group, const std::string& operation, Call&& c
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    if (!group.failures) throw;
+    if (!group.failures || !comes_from_network(error)) throw;
     group.failures->explain(error, operation, group.account->stamp().step, group.ranks);
   }
 }

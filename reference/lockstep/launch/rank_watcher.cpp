@@ -190,10 +190,14 @@ std::vector<RankFailure> RankWatcher::failures() const {
   for (const auto& rank : ranks_) {
     if (rank->failure) failures.push_back(*rank->failure);
   }
-  // The ranks have agreed on the board where it began; the order in which processes were reaped says nothing.
-  if (const auto note = board_.first_failure()) {
-    std::ranges::stable_partition(failures, [&note](const RankFailure& failure) { return failure.rank == note->rank; });
-  }
+  // The ranks have agreed on the board where it began; the order in which processes were reaped says nothing. A rank that
+  // stood still before it had met the others is known to us alone.
+  const auto note = board_.first_failure();
+  const auto stood_still = [this](const RankFailure& failure) { return ranks_[static_cast<std::size_t>(failure.rank)]->stopped; };
+  const bool any_stood_still = std::ranges::any_of(failures, stood_still);
+  std::ranges::stable_partition(failures, [&](const RankFailure& failure) {
+    return any_stood_still ? stood_still(failure) : note && failure.rank == note->rank;
+  });
   return failures;
 }
 

@@ -86,7 +86,8 @@ std::shared_ptr<PartialStateData> make_world(RankContext& rank, const PartialSta
                                             {.backend = placement.backend,
                                              .name = "world",
                                              .timeout = timeout,
-                                             .network_interface = environment.find("GLOO_SOCKET_IFNAME").value_or("")},
+                                             .network_interface = environment.find("GLOO_SOCKET_IFNAME").value_or(""),
+                                             .debug = environment.flag("ACCELERATE_DEBUG_MODE")},
                                             rank.account(), state->failures);
   rank.account()->emit([&] {
     return accounting::RunBegin{.world_size = placement.world.size, .backend = placement.backend};

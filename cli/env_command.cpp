@@ -1,0 +1,115 @@
+#include "env_command.h"
+
+#include <ATen/Context.h>
+#include <ATen/Parallel.h>
+#include <sys/utsname.h>
+#include <torch/cuda.h>
+#include <torch/version.h>
+
+#include <CLI/CLI.hpp>
+#include <iostream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "lockstep/comm/backends.h"
+#include "lockstep/state/environment.h"
+
+namespace lockstep::cli {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json devices() {
+  Json list = Json::array({"cpu"});
+  if (at::hasCUDA()) {
+    for (int device = 0; device < torch::cuda::device_count(); ++device) list.push_back("cuda:" + std::to_string(device));
+  }
+  return list;
+}
+
+Json platform() {
+  utsname name{};
+  uname(&name);
+  return std::string(name.sysname) + " " + name.release + " " + name.machine;
+}
+
+// The variables that decide how a rank sees itself, as far as they are set.
+Json variables(const state::Environment& environment) {
+  Json set = Json::object();
+  for (const auto& [name, value] : environment.variables()) {
+    static const std::vector<std::string> prefixes = {"LOCKSTEP_", "ACCELERATE_", "OMPI_COMM_WORLD_", "PMI_", "MV2_",
+                                                      "SLURM_",    "GLOO_",       "NCCL_",            "TORCHELASTIC_"};
+    static const std::vector<std::string> names = {"RANK",           "LOCAL_RANK",  "WORLD_SIZE",    "LOCAL_WORLD_SIZE",
+                                                   "MASTER_ADDR",    "MASTER_PORT", "FORK_LAUNCHED", "CUDA_VISIBLE_DEVICES",
+                                                   "OMP_NUM_THREADS"};
+    const bool is_named = std::ranges::find(names, name) != names.end();
+    const bool has_prefix = std::ranges::any_of(prefixes, [&name](const auto& prefix) { return name.starts_with(prefix); });
+    if (is_named || has_prefix) set[name] = value;
+  }
+  return set;
+}
+
+Json describe() {
+  const auto environment = state::Environment::of_process();
+  return {{"lockstep", LOCKSTEP_VERSION},
+          {"libtorch", TORCH_VERSION},
+          {"compiler", __VERSION__},
+          {"build", LOCKSTEP_BUILD_TYPE},
+          {"gpu_build",
+#ifdef USE_C10D_NCCL
+           true
+#else
+           false
+#endif
+          },
+          {"platform", platform()},
+          {"cores", std::thread::hardware_concurrency()},
+          {"threads", at::get_num_threads()},
+          {"devices", devices()},
+          {"backends", comm::backend_names()},
+          {"variables", variables(environment)},
+          {"warnings", state::unknown_variable_warnings(environment)}};
+}
+
+std::string text_of(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (!value.is_array()) return value.dump();
+  std::string text;
+  for (const auto& item : value) text += (text.empty() ? "" : ", ") + text_of(item);
+  return text;
+}
+
+void print(const Json& description) {
+  for (const auto& [name, value] : description.items()) {
+    if (name == "variables") {
+      std::cout << "variables:" << (value.empty() ? " none set" : "") << '\n';
+      for (const auto& [variable, setting] : value.items()) {
+        std::cout << "  " << variable << "=" << setting.get<std::string>() << '\n';
+      }
+    } else if (name == "warnings") {
+      for (const auto& warning : value) std::cerr << "warning: " << warning.get<std::string>() << '\n';
+    } else {
+      std::cout << name << ": " << text_of(value) << '\n';
+    }
+  }
+}
+
+}  // namespace
+
+void add_env_command(CLI::App& app) {
+  auto* command = app.add_subcommand("env", "Show versions, devices, backends and variables in force, for a bug report");
+  command->footer("Example: lockstep env --json");
+  const auto as_json = std::make_shared<bool>(false);
+  command->add_flag("--json", *as_json, "print one JSON document");
+  command->callback([as_json] {
+    const auto description = describe();
+    if (*as_json) {
+      std::cout << description.dump(2) << '\n';
+    } else {
+      print(description);
+    }
+  });
+}
+
+}  // namespace lockstep::cli

@@ -1,0 +1,177 @@
+#include "lockstep/accelerator/accelerator.h"
+
+#include <ATen/Functions.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <algorithm>
+
+#include "lockstep/accelerator/resolve_options.h"
+#include "lockstep/base/error.h"
+#include "lockstep/data/prepare_data_loader.h"
+#include "lockstep/optim/clipping.h"
+#include "lockstep/parallel/strategy.h"
+#include "lockstep/random/synchronize.h"
+#include "lockstep/value/tensor_ops.h"
+#include "lockstep/value/traverse.h"
+
+namespace lockstep {
+
+struct Accelerator::Registered {
+  std::unique_ptr<parallel::Strategy> strategy;
+  std::vector<random::RngType> rng_types;
+  std::vector<std::weak_ptr<torch::nn::Module>> models;
+  std::vector<std::shared_ptr<modules::ModelEngine>> engines;
+  std::vector<std::shared_ptr<const optim::PreparedOptimizer>> optimizers;
+};
+
+Accelerator::Accelerator(const AcceleratorOptions& options)
+    : options_(options),
+      state_(state_options_of(options)),
+      data_(data_configuration_of(options)),
+      registered_(std::make_unique<Registered>()) {
+  const auto plugin = accumulation_of(options, state_.rank().environment());
+  auto& gradients = gradient_state();
+  gradients.num_steps = plugin.num_steps;
+  gradients.adjust_scheduler = plugin.adjust_scheduler;
+  gradients.sync_with_dataloader = plugin.sync_with_dataloader;
+  gradients.sync_each_batch = plugin.sync_each_batch;
+  for (const auto& word : options.rng_types) registered_->rng_types.push_back(random::rng_type_from(word));
+  registered_->strategy = parallel::make_strategy({.group = world_group(), .ddp = options.ddp_kwargs});
+}
+
+Accelerator::~Accelerator() = default;
+
+void Accelerator::set_gradient_accumulation_steps(int steps) { gradient_state().num_steps = checked_num_steps(steps); }
+
+void Accelerator::free_memory() {
+  registered_->models.clear();
+  registered_->engines.clear();
+  registered_->optimizers.clear();
+  accumulated_ = 0;
+}
+
+std::shared_ptr<modules::ModelEngine> Accelerator::prepare_model(const std::shared_ptr<torch::nn::Module>& model) {
+  std::erase_if(registered_->models, [](const auto& known) { return known.expired(); });
+  if (std::ranges::any_of(registered_->models, [&model](const auto& known) { return known.lock() == model; })) {
+    throw InvalidArgument({.where = "prepare",
+                           .expected = "each model once",
+                           .got = "model " + model->name() + " a second time",
+                           .fix = "Keep what the first call returned: preparing that again is harmless."});
+  }
+  if (options_.device_placement) model->to(device());
+  auto engine = registered_->strategy->prepare(model);
+  registered_->models.push_back(model);
+  if (engine) registered_->engines.push_back(engine);
+  return engine;
+}
+
+std::shared_ptr<optim::PreparedOptimizer> Accelerator::prepare_optimizer(std::shared_ptr<torch::optim::Optimizer> optimizer) {
+  auto prepared =
+      std::make_shared<optim::PreparedOptimizer>(std::move(optimizer), gradient_state(), state_.rank().account());
+  registered_->optimizers.push_back(prepared);
+  return prepared;
+}
+
+std::shared_ptr<optim::PreparedScheduler> Accelerator::prepare_scheduler(std::shared_ptr<optim::Scheduler> scheduler) {
+  auto optimizers = optim::associated_optimizers(*scheduler, registered_->optimizers);
+  return std::make_shared<optim::PreparedScheduler>(
+      std::move(scheduler), std::move(optimizers), gradient_state(), state_.rank().account(),
+      optim::PreparedSchedulerOptions{.step_with_optimizer = options_.step_scheduler_with_optimizer,
+                                      .split_batches = data_.split_batches,
+                                      .world_size = num_processes()});
+}
+
+std::shared_ptr<data::DataLoaderShard> Accelerator::prepare_data_loader(data::DataLoader loader) {
+  const auto rank = state_.rank().shared_from_this();
+  const auto& group = world_group();
+  const auto types = registered_->rng_types;
+  data::PrepareOptions prepare{.split_batches = data_.split_batches,
+                               .even_batches = data_.even_batches,
+                               .use_seedable_sampler = data_.use_seedable_sampler,
+                               .data_seed = data_.data_seed,
+                               .non_blocking = data_.non_blocking};
+  if (options_.device_placement) prepare.device = device();
+  prepare.start_thread = [rank](std::function<void()> run) { return rank->start_thread(std::move(run)); };
+  prepare.hooks.begin_pass = [types, group, rank] {
+    for (const auto type : types) {
+      if (type != random::RngType::generator) random::synchronize(type, std::nullopt, group, rank->generator());
+    }
+  };
+  if (std::ranges::find(types, random::RngType::generator) != types.end()) {
+    prepare.hooks.synchronize_generator = [group, rank](at::Generator& generator) {
+      random::synchronize(random::RngType::generator, generator, group);
+      rank->account()->emit([] { return accounting::GeneratorUse{.generator = "loader", .use = "synchronize"}; });
+    };
+  }
+  prepare.hooks.on_batch = [rank](const data::BatchInfo& batch) {
+    rank->account()->emit([&batch] {
+      return accounting::Batch{.loader = "", .indices = batch.items.indices, .padding = batch.items.num_padding};
+    });
+  };
+  prepare.synchronize_seed = [group](std::int64_t seed) {
+    auto shared = at::full({1}, seed, at::kLong);
+    return comm::broadcast(shared, group).tensor().item<std::int64_t>();
+  };
+  return data::prepare_data_loader(std::move(loader), {.rank = process_index(), .size = num_processes()}, gradient_state(),
+                                   prepare);
+}
+
+void Accelerator::begin_micro_batch() {
+  auto& gradients = gradient_state();
+  const bool ends_pass = gradients.sync_with_dataloader && gradients.end_of_dataloader();
+  accumulated_ = ends_pass ? 0 : accumulated_ + 1;
+  gradients.sync_gradients = ends_pass || accumulated_ % gradients.num_steps == 0;
+}
+
+void Accelerator::backward(const at::Tensor& loss, const std::optional<at::Tensor>& gradient, bool retain_graph) {
+  if (!gradient && loss.numel() != 1) {
+    throw RuntimeError({.where = "backward",
+                        .expected = "a scalar loss",
+                        .got = fmt::format("a loss of shape [{}]", fmt::join(loss.sizes(), ", ")),
+                        .fix = "Take its mean() or sum(), or pass the gradient with respect to it."});
+  }
+  const accounting::PhaseScope phase(account(), accounting::Phase::backward);
+  const bool synchronising = sync_gradients() || gradient_state().sync_each_batch;
+  account().emit([&] { return accounting::Backward{.edge = accounting::Edge::begin, .synchronising = synchronising}; });
+  const int steps = gradient_accumulation_steps();
+  const auto share = steps == 1 ? loss : loss / steps;
+  const auto run = [&] { share.backward(gradient.value_or(at::Tensor()), retain_graph); };
+  world_group() ? world_group().explain_failures("backward", run) : run();
+  for (const auto& engine : registered_->engines) engine->after_backward();
+  account().emit([&] { return accounting::Backward{.edge = accounting::Edge::end, .synchronising = synchronising}; });
+  account().begin_micro_step();
+}
+
+double Accelerator::clip_grad_norm_(const std::vector<at::Tensor>& parameters, double max_norm, double norm_type) {
+  const double norm = optim::clip_grad_norm_(parameters, max_norm, norm_type);
+  account().emit([&] { return accounting::Clipped{.by = "norm", .limit = max_norm, .norm = norm}; });
+  return norm;
+}
+
+void Accelerator::clip_grad_value_(const std::vector<at::Tensor>& parameters, double clip_value) {
+  optim::clip_grad_value_(parameters, clip_value);
+  account().emit([&] { return accounting::Clipped{.by = "value", .limit = clip_value}; });
+}
+
+bool Accelerator::optimizer_step_was_skipped() const {
+  return std::ranges::any_of(registered_->optimizers, [](const auto& optimizer) { return optimizer->step_was_skipped(); });
+}
+
+Value Accelerator::gather_for_metrics(const Value& value, bool use_gather_object) const {
+  // A value without leaves is no list of tensors: a rank whose list of objects is empty goes with those whose is not.
+  const bool as_objects = use_gather_object || value::has_non_tensor_leaf(value) || value::num_tensors(value) == 0;
+  const auto all = as_objects ? gather_object(value) : gather(value);
+  const auto real = gradient_state().remainder();
+  if (!gradient_state().end_of_dataloader() || real <= 0) return all;
+  try {
+    if (!as_objects) return value::slice(all, 0, real);
+    auto items = all.items();
+    if (static_cast<std::int64_t>(items.size()) > real) items.resize(static_cast<std::size_t>(real));
+    return Value::list(std::move(items));
+  } catch (const std::exception&) {
+    return all;  // what cannot be cut, a 0-dim tensor of a single process for example, is returned whole (OPS-035)
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,224 @@
+#pragma once
+
+#include <torch/nn/module.h>
+#include <torch/optim/optimizer.h>
+
+#include <concepts>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <tuple>
+#include <type_traits>
+#include <utility>
+#include <vector>
+
+#include "lockstep/accelerator/accelerator_options.h"
+#include "lockstep/accelerator/accumulation.h"
+#include "lockstep/accelerator/preparable.h"
+#include "lockstep/comm/operations.h"
+#include "lockstep/data/data_loader_shard.h"
+#include "lockstep/modules/prepared.h"
+#include "lockstep/optim/prepared_optimizer.h"
+#include "lockstep/optim/prepared_scheduler.h"
+#include "lockstep/state/accelerator_state.h"
+#include "lockstep/state/process_control.h"
+
+namespace lockstep {
+
+/// Makes a training loop for one process run on several: prepares model, optimizer, data and scheduler, and replaces the few
+/// calls that mean something else there.
+///
+///     Accelerator accelerator;
+///     auto [model, optimizer, loader] = accelerator.prepare(Net(), optimizer_of_net, data_loader);
+///     for (const Value& batch : *loader) {
+///       const auto window = accelerator.accumulate(model);
+///       accelerator.backward(loss(model(batch[0].tensor()), batch[1].tensor()));
+///       optimizer->step();
+///       optimizer->zero_grad();
+///     }
+///
+/// It composes and holds no algorithm of its own: who is where is state/, how gradients are synchronised parallel/, what a
+/// rank sees of the data data/. Accelerators of one rank share their state (STATE-101, 124).
+///
+/// @source Accelerate, Accelerator
+class LOCKSTEP_API Accelerator {
+ public:
+  /// @throws InvalidArgument  for options that contradict each other or the rank's state
+  /// @throws NotSupported     for a mixed precision that is not there yet
+  explicit Accelerator(const AcceleratorOptions& options = {});
+  ~Accelerator();
+  Accelerator(const Accelerator&) = delete;
+  Accelerator& operator=(const Accelerator&) = delete;
+
+  // -- State ---------------------------------------------------------------------------------------------------------
+  [[nodiscard]] const state::AcceleratorState& state() const noexcept { return state_; }
+  [[nodiscard]] state::GradientState& gradient_state() const noexcept { return state_.rank().gradient_state(); }
+  [[nodiscard]] accounting::Account& account() const noexcept { return *state_.rank().account(); }
+  [[nodiscard]] int num_processes() const { return state_.num_processes(); }
+  [[nodiscard]] int process_index() const { return state_.process_index(); }
+  [[nodiscard]] int local_process_index() const { return state_.local_process_index(); }
+  [[nodiscard]] bool is_main_process() const { return state_.is_main_process(); }
+  [[nodiscard]] bool is_local_main_process() const { return state_.is_local_main_process(); }
+  [[nodiscard]] bool is_last_process() const { return state_.is_last_process(); }
+  [[nodiscard]] bool use_distributed() const { return state_.use_distributed(); }
+  [[nodiscard]] state::DistributedType distributed_type() const { return state_.distributed_type(); }
+  [[nodiscard]] state::MixedPrecision mixed_precision() const { return state_.mixed_precision(); }
+  [[nodiscard]] at::Device device() const { return state_.device(); }
+  [[nodiscard]] const comm::ProcessGroup& world_group() const { return state_.world_group(); }
+  [[nodiscard]] bool split_batches() const noexcept { return data_.split_batches; }
+  [[nodiscard]] bool even_batches() const noexcept { return data_.even_batches; }
+
+  [[nodiscard]] bool sync_gradients() const { return gradient_state().sync_gradients; }
+  void set_sync_gradients(bool on) { gradient_state().sync_gradients = on; }
+  [[nodiscard]] int gradient_accumulation_steps() const { return gradient_state().num_steps; }
+  void set_gradient_accumulation_steps(int steps);
+
+  // -- Preparing -----------------------------------------------------------------------------------------------------
+  /// Prepares each argument and returns the results in their order: the object alone for one argument, a tuple for several.
+  ///
+  /// | given                                               | returned                              |
+  /// |-----------------------------------------------------|---------------------------------------|
+  /// | a module holder, or shared_ptr of a module          | modules::Prepared of it               |
+  /// | an optimizer (moved), or shared_ptr of one          | shared_ptr<optim::PreparedOptimizer>  |
+  /// | data::DataLoader                                    | shared_ptr<data::DataLoaderShard>     |
+  /// | shared_ptr of an optim::Scheduler                   | shared_ptr<optim::PreparedScheduler>  |
+  /// | anything else, and what is prepared already         | itself                                |
+  ///
+  /// A scheduler may stand before its optimizer. All ranks prepare the same objects in the same order.
+  /// @throws InvalidArgument  if a model is prepared twice by way of the model itself
+  /// @clause STATE-145, 146, 148
+  template <typename... Objects>
+  auto prepare(Objects&&... objects) {
+    static_assert(sizeof...(Objects) > 0, "prepare() needs something to prepare");
+    // Braces, so that the order of evaluation is that of the arguments: models communicate here.
+    std::tuple first{prepare_first(std::forward<Objects>(objects))...};
+    // Schedulers come second: they look for their optimizer among the prepared ones.
+    auto all = std::apply([this](auto&&... one) { return std::tuple{this->prepare_second(std::move(one))...}; }, std::move(first));
+    if constexpr (sizeof...(Objects) == 1) {
+      return std::get<0>(std::move(all));
+    } else {
+      return all;
+    }
+  }
+
+  /// The model without what prepare() put around it.
+  template <typename Net>
+  [[nodiscard]] std::shared_ptr<Net> unwrap_model(const modules::Prepared<Net>& model) const {
+    return model.module();
+  }
+
+  /// Drops everything prepared so far and starts the accumulation count anew (STATE-149).
+  void free_memory();
+
+  // -- One step ------------------------------------------------------------------------------------------------------
+  /// While it lives, one micro-batch of an accumulation window: decides whether this is the one that synchronises, and
+  /// keeps the models' gradients local when it is not (ACC-001..008).
+  template <typename... Net>
+  [[nodiscard]] Accumulation accumulate(const modules::Prepared<Net>&... models) {
+    begin_micro_batch();
+    return Accumulation({models.engine().get()...}, sync_gradients() || gradient_state().sync_each_batch);
+  }
+
+  /// While it lives, the model's gradients stay this rank's own (ACC-009).
+  template <typename Net>
+  [[nodiscard]] Accumulation no_sync(const modules::Prepared<Net>& model) {
+    return Accumulation({model.engine().get()}, /*synchronise=*/false);
+  }
+
+  /// Adds the gradient of loss / gradient_accumulation_steps (ACC-005).
+  /// @param loss      scalar, unless `gradient` is given
+  /// @param gradient  d(objective)/d(loss), of the loss's shape
+  /// @throws RuntimeError  for a loss that is no scalar, and for parameters that took no part in it (DDP-005)
+  void backward(const at::Tensor& loss, const std::optional<at::Tensor>& gradient = {}, bool retain_graph = false);
+
+  /// Scales the gradients to at most `max_norm`; returns their norm before (ACC-040). Adds no communication.
+  double clip_grad_norm_(const std::vector<at::Tensor>& parameters, double max_norm, double norm_type = 2.0);
+  /// Clamps each element to [-clip_value, clip_value] (ACC-041).
+  void clip_grad_value_(const std::vector<at::Tensor>& parameters, double clip_value);
+  /// Whether the scaler made any prepared optimizer skip its last step (ACC-024).
+  [[nodiscard]] bool optimizer_step_was_skipped() const;
+
+  // -- Across the ranks ----------------------------------------------------------------------------------------------
+  [[nodiscard]] Value gather(const Value& value) const { return comm::gather(value, world_group()); }
+  [[nodiscard]] Value gather_object(const Value& list) const { return comm::gather_object(list, world_group()); }
+  /// gather, without the rows that only fill up the last batch of the active loader. A value with a leaf that is no tensor
+  /// (or without any leaf) is gathered as objects, and the flat list is cut (OPS-030..036).
+  [[nodiscard]] Value gather_for_metrics(const Value& value, bool use_gather_object = false) const;
+  [[nodiscard]] Value reduce(const Value& value, comm::Reduction reduction = comm::Reduction::sum) const {
+    return comm::reduce(value, world_group(), reduction);
+  }
+  Value broadcast(const Value& value, int from_process = 0) const {
+    return comm::broadcast(value, world_group(), from_process);
+  }
+  [[nodiscard]] Value pad_across_processes(const Value& value, const comm::PadOptions& options = {}) const {
+    return comm::pad_across_processes(value, world_group(), options);
+  }
+  [[nodiscard]] Value split_between_processes(const Value& value, bool apply_padding = false) const {
+    return state_.split_between_processes(value, apply_padding);
+  }
+
+  // -- Process control -----------------------------------------------------------------------------------------------
+  void wait_for_everyone() const { state_.wait_for_everyone(); }
+  /// On each local main process.
+  void print(std::string_view line) const { state_.print(line); }
+  [[nodiscard]] state::MainProcessFirst main_process_first() const { return state::MainProcessFirst(state_); }
+  [[nodiscard]] state::LocalMainProcessFirst local_main_process_first() const {
+    return state::LocalMainProcessFirst(state_);
+  }
+  template <typename Function>
+  [[nodiscard]] auto on_main_process(Function function) const {
+    return state::on_main_process(state_, std::move(function));
+  }
+
+ private:
+  template <typename Object>
+  auto prepare_first(Object&& object);
+  template <typename Object>
+  auto prepare_second(Object object);
+
+  void begin_micro_batch();
+  std::shared_ptr<modules::ModelEngine> prepare_model(const std::shared_ptr<torch::nn::Module>& model);
+  std::shared_ptr<optim::PreparedOptimizer> prepare_optimizer(std::shared_ptr<torch::optim::Optimizer> optimizer);
+  std::shared_ptr<data::DataLoaderShard> prepare_data_loader(data::DataLoader loader);
+  std::shared_ptr<optim::PreparedScheduler> prepare_scheduler(std::shared_ptr<optim::Scheduler> scheduler);
+
+  struct Registered;
+
+  AcceleratorOptions options_;
+  state::AcceleratorState state_;
+  config::DataLoaderConfiguration data_;
+  std::int64_t accumulated_ = 0;  // micro-batches in the current window
+  std::unique_ptr<Registered> registered_;
+};
+
+template <typename Object>
+auto Accelerator::prepare_first(Object&& object) {
+  using T = std::remove_cvref_t<Object>;
+  if constexpr (ModuleHandle<T>) {
+    auto module = module_of(object);
+    auto engine = prepare_model(module);
+    return modules::Prepared(std::move(module), std::move(engine), state_.rank().account());
+  } else if constexpr (std::derived_from<T, torch::optim::Optimizer>) {
+    static_assert(!std::is_lvalue_reference_v<Object>, "move the optimizer into prepare(), or pass a shared_ptr to it");
+    return prepare_optimizer(std::make_shared<T>(std::move(object)));
+  } else if constexpr (std::convertible_to<T, std::shared_ptr<torch::optim::Optimizer>>) {
+    return prepare_optimizer(object);
+  } else if constexpr (std::same_as<T, data::DataLoader>) {
+    return prepare_data_loader(object);
+  } else {
+    return T(std::forward<Object>(object));
+  }
+}
+
+template <typename Object>
+auto Accelerator::prepare_second(Object object) {
+  if constexpr (std::convertible_to<Object, std::shared_ptr<optim::Scheduler>>) {
+    return prepare_scheduler(std::move(object));
+  } else {
+    return object;
+  }
+}
+
+}  // namespace lockstep

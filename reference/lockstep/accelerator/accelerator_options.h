@@ -1,0 +1,32 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/config/data_loader_configuration.h"
+#include "lockstep/config/distributed_data_parallel_kwargs.h"
+#include "lockstep/config/gradient_accumulation_plugin.h"
+
+namespace lockstep {
+
+/// What an Accelerator is made with. Names and defaults are Accelerate's.
+///
+/// An option of the data configuration may stand here instead; in both places with different values it is an error.
+struct AcceleratorOptions {
+  bool device_placement = true;  ///< models and batches are moved to the device
+  std::optional<bool> split_batches;
+  std::optional<bool> even_batches;
+  std::optional<std::string> mixed_precision;  ///< "no"
+  int gradient_accumulation_steps = 1;         ///< overridden by ACCELERATE_GRADIENT_ACCUMULATION_STEPS
+  bool cpu = false;
+  bool step_scheduler_with_optimizer = true;
+  std::vector<std::string> rng_types = {"generator"};  ///< synchronised at the start of each pass over a loader
+  config::DataLoaderConfiguration dataloader_config;
+  std::optional<config::GradientAccumulationPlugin> gradient_accumulation_plugin;
+  config::DistributedDataParallelKwargs ddp_kwargs;
+  std::optional<std::chrono::milliseconds> timeout;  ///< how long a rank waits for its peers
+};
+
+}  // namespace lockstep

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <optional>
+
+namespace lockstep::config {
+
+/// How DDP synchronises gradients.
+///
+/// @clause DDP-004..008, DDP-010
+/// @source Accelerate, DistributedDataParallelKwargs; PyTorch, DistributedDataParallel
+struct DistributedDataParallelKwargs {
+  bool broadcast_buffers = true;  ///< buffers are rank 0's before each training forward
+  /// A bucket closes once it holds this many MiB. None: 25, and 1 for the first; a value counts for the first one too.
+  std::optional<int> bucket_cap_mb;
+  bool find_unused_parameters = false;   ///< parameters may be left out of a forward, on some ranks or all
+  bool gradient_as_bucket_view = false;  ///< gradients live in the buckets: one copy less
+  bool static_graph = false;             ///< every iteration uses the same parameters in the same way as the first
+
+  bool operator==(const DistributedDataParallelKwargs&) const = default;
+};
+
+}  // namespace lockstep::config

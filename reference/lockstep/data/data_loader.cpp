@@ -1,0 +1,195 @@
+#include "lockstep/data/data_loader.h"
+
+#include <c10/util/StringUtil.h>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep::data {
+namespace {
+
+void require(bool holds, const char* expected, const std::string& got, const char* fix = "") {
+  if (!holds) throw InvalidArgument({.where = "DataLoader", .expected = expected, .got = got, .fix = fix});
+}
+
+bool has_sampler(const DataLoaderOptions& options) {
+  return !std::holds_alternative<std::monostate>(options.sampler);
+}
+
+bool has_sampler_of_batches(const DataLoaderOptions& options) {
+  return std::holds_alternative<std::shared_ptr<BatchSampler>>(options.sampler);
+}
+
+void check_sampling(const DataLoaderOptions& options) {
+  require(!(has_sampler(options) && options.shuffle), "either a sampler or shuffle=true", "both",
+          "Shuffle in the sampler.");
+  if (options.batch_sampler) {
+    require(options.batch_size == 1 && !options.shuffle && !has_sampler(options) && !options.drop_last,
+            "a batch_sampler alone", "also one of batch_size, shuffle, sampler, drop_last",
+            "The batch sampler decides all of these.");
+  }
+  if (options.batch_size) {
+    require(*options.batch_size >= 1, "batch_size to be positive", c10::str("batch_size ", *options.batch_size));
+    require(!has_sampler_of_batches(options), "batch_size to be unset with a sampler that yields whole batches",
+            c10::str("batch_size ", *options.batch_size), "Pass batch_size=std::nullopt, or a sampler of indices.");
+  } else {
+    require(!options.drop_last, "drop_last=false without batches", "batch_size unset and drop_last=true");
+  }
+}
+
+void check_workers(const DataLoaderOptions& options) {
+  require(options.num_workers >= 0, "num_workers not to be negative", c10::str("num_workers ", options.num_workers));
+  require(options.timeout.count() >= 0, "timeout not to be negative", c10::str(options.timeout.count(), " ms"));
+  require(options.prefetch_factor.value_or(1) >= 1, "prefetch_factor to be positive",
+          c10::str("prefetch_factor ", options.prefetch_factor.value_or(1)));
+  if (options.num_workers == 0) {
+    const char* fix = "Give num_workers at least 1.";
+    require(!options.prefetch_factor, "workers to prefetch", "prefetch_factor without num_workers", fix);
+    require(options.timeout.count() == 0, "workers to wait for", "timeout without num_workers", fix);
+  }
+}
+
+std::shared_ptr<Sampler> make_sampler(const Dataset& dataset, const DataLoaderOptions& options) {
+  if (const auto* given = std::get_if<std::shared_ptr<Sampler>>(&options.sampler)) return *given;
+  if (options.shuffle) {
+    return std::make_shared<RandomSampler>(dataset.size(), RandomSamplerOptions{.generator = options.generator});
+  }
+  return std::make_shared<SequentialSampler>(dataset.size());
+}
+
+}  // namespace
+
+DataLoader::DataLoader(std::shared_ptr<Dataset> dataset, DataLoaderOptions options)
+    : dataset_(std::move(dataset)), options_(std::move(options)) {
+  require(dataset_ != nullptr, "a dataset", "an empty pointer");
+  check_sampling(options_);
+  check_workers(options_);
+  if (options_.batch_sampler) {
+    batch_sampler_ = options_.batch_sampler;
+    options_.batch_size.reset();
+  } else if (const auto* whole_batches = std::get_if<std::shared_ptr<BatchSampler>>(&options_.sampler)) {
+    batch_sampler_ = *whole_batches;
+  } else if (auto indices = make_sampler(*dataset_, options_); options_.batch_size) {
+    batch_sampler_ = std::make_shared<SamplerBatches>(std::move(indices), *options_.batch_size, options_.drop_last);
+  } else {
+    index_sampler_ = std::move(indices);
+  }
+}
+
+std::unique_ptr<DataLoader::Pass> DataLoader::pass() const { return std::make_unique<Pass>(*this); }
+
+std::int64_t DataLoader::length() const { return batch_sampler_ ? batch_sampler_->length() : index_sampler_->length(); }
+
+std::shared_ptr<Sampler> DataLoader::sampler() const {
+  if (!batch_sampler_) return index_sampler_;
+  auto lowest = batch_sampler_;
+  while (auto below = lowest->wrapped()) lowest = std::move(below);
+  return lowest->sampler();
+}
+
+DataLoader DataLoader::with_batch_sampler(std::shared_ptr<BatchSampler> other) const {
+  auto changed = *this;
+  changed.batch_sampler_ = std::move(other);
+  changed.index_sampler_ = nullptr;
+  changed.num_passes_ = std::make_shared<std::uint64_t>(0);
+  return changed;
+}
+
+DataLoader DataLoader::with_sampler(std::shared_ptr<Sampler> other) const {
+  if (batch_sampler_) {
+    auto batches = batch_sampler_->with_sampler(std::move(other));
+    require(batches != nullptr, "a batch sampler that can be made over another sampler", "one that cannot",
+            "Override BatchSampler::with_sampler, or give it the wanted sampler yourself.");
+    return with_batch_sampler(std::move(batches));
+  }
+  auto changed = *this;
+  changed.index_sampler_ = std::move(other);
+  changed.num_passes_ = std::make_shared<std::uint64_t>(0);
+  return changed;
+}
+
+DataLoader DataLoader::with_thread_starter(ThreadStarter starter) const {
+  auto changed = *this;
+  changed.options_.start_thread = std::move(starter);
+  return changed;
+}
+
+Value DataLoader::fetch(const Batch& batch) const {
+  if (!batch_sampler_) return get_item(*dataset_, batch.indices.front());
+  std::vector<Value> items;
+  items.reserve(batch.indices.size());
+  for (const auto index : batch.indices) items.push_back(get_item(*dataset_, index));
+  return options_.collate ? options_.collate(items) : default_collate(items);
+}
+
+DataLoader::Pass::Pass(DataLoader loader) : loader_(std::move(loader)), number_(++*loader_.num_passes_) {
+  const auto seed = draw_seed(loader_.options_.generator);
+  if (loader_.batch_sampler_) {
+    loader_.batch_sampler_->reset();
+  } else {
+    loader_.index_sampler_->reset();
+  }
+  if (loader_.num_workers() > 0) workers_ = start_workers(seed);
+}
+
+auto DataLoader::Pass::start_workers(std::int64_t seed) -> std::unique_ptr<Pool> {
+  const auto& options = loader_.options_;
+  WorkerPoolOptions pool{.num_workers = options.num_workers,
+                         .prefetch_factor = options.prefetch_factor.value_or(2),
+                         .timeout = options.timeout,
+                         .seed = seed,
+                         .worker_init = options.worker_init,
+                         .start_thread = options.start_thread};
+  // The workers get a loader of their own, should one of them outlive this pass after a time-out.
+  return std::make_unique<Pool>(std::move(pool), [loader = loader_](const Batch& items) {
+    return LoadedBatch{.value = loader.fetch(items), .items = items};
+  });
+}
+
+std::optional<Value> DataLoader::Pass::next() {
+  auto loaded = next_loaded();
+  return loaded ? std::optional(std::move(loaded->value)) : std::nullopt;
+}
+
+std::optional<LoadedBatch> DataLoader::Pass::next_loaded() {
+  if (number_ != *loader_.num_passes_) {
+    throw RuntimeError({.where = "DataLoader",
+                        .expected = "one pass over a loader at a time",
+                        .got = "a batch of a pass that ended when another began",
+                        .fix = "Use a second loader, with samplers of its own, for nested passes."});
+  }
+  if (over_) return std::nullopt;
+  std::optional<LoadedBatch> loaded;
+  try {
+    loaded = load_next();
+  } catch (...) {
+    over_ = true;
+    workers_.reset();
+    throw;
+  }
+  over_ = !loaded;
+  if (over_) workers_.reset();
+  return loaded;
+}
+
+std::optional<LoadedBatch> DataLoader::Pass::load_next() {
+  if (!workers_) {
+    auto items = next_items();
+    if (!items) return std::nullopt;
+    auto value = loader_.fetch(*items);
+    return LoadedBatch{.value = std::move(value), .items = std::move(*items)};
+  }
+  while (!workers_->is_full()) {
+    auto items = next_items();
+    if (!items) break;
+    workers_->submit(std::move(*items));
+  }
+  return workers_->is_empty() ? std::nullopt : std::optional(workers_->take());
+}
+
+std::optional<Batch> DataLoader::Pass::next_items() {
+  if (loader_.batch_sampler_) return loader_.batch_sampler_->next();
+  const auto index = loader_.index_sampler_->next();
+  return index ? std::optional(Batch{.indices = {*index}}) : std::nullopt;
+}
+
+}  // namespace lockstep::data

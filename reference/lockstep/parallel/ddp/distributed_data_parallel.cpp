@@ -1,0 +1,212 @@
+#include "lockstep/parallel/ddp/distributed_data_parallel.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include <atomic>
+#include <torch/csrc/autograd/functions/utils.h>
+#include <torch/csrc/distributed/c10d/comm.hpp>
+#include <torch/csrc/distributed/c10d/reducer.hpp>
+#include <torch/nn/module.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/parallel/ddp/verify_parameters.h"
+
+namespace lockstep::parallel {
+namespace {
+
+constexpr std::int64_t kMiB = 1 << 20;
+constexpr std::int64_t kDefaultBucketCap = 25 * kMiB;
+constexpr std::int64_t kDefaultFirstBucketCap = kMiB;
+constexpr std::size_t kBroadcastBuffer = 250 * kMiB;  // how much of the state is broadcast in one go
+
+// The accumulator of a parameter lives only as long as somebody holds it, and its hooks with it.
+using Accumulator = std::shared_ptr<torch::autograd::Node>;
+
+// Notes that a parameter has its gradient of this backward.
+class ReadyHook final : public torch::autograd::FunctionPostHook {
+ public:
+  explicit ReadyHook(std::shared_ptr<std::atomic<bool>> ready) : ready_(std::move(ready)) {}
+  torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
+                                            const torch::autograd::variable_list&) override {
+    ready_->store(true, std::memory_order_relaxed);
+    return outputs;
+  }
+
+ private:
+  std::shared_ptr<std::atomic<bool>> ready_;
+};
+
+struct TrainedParameter {
+  std::string name;
+  at::Tensor tensor;
+  Accumulator accumulator;
+  std::shared_ptr<std::atomic<bool>> ready = std::make_shared<std::atomic<bool>>(false);
+};
+
+std::vector<TrainedParameter> trained_parameters(const torch::nn::Module& model) {
+  std::vector<TrainedParameter> trained;
+  for (const auto& item : model.named_parameters()) {
+    if (!item.value().requires_grad()) continue;
+    TrainedParameter parameter{.name = item.key(), .tensor = item.value()};
+    parameter.accumulator = torch::autograd::impl::grad_accumulator(parameter.tensor);
+    parameter.accumulator->add_post_hook(std::make_unique<ReadyHook>(parameter.ready));
+    trained.push_back(std::move(parameter));
+  }
+  return trained;
+}
+
+std::vector<at::Tensor> tensors_of(const std::vector<TrainedParameter>& parameters) {
+  std::vector<at::Tensor> tensors;
+  for (const auto& parameter : parameters) tensors.push_back(parameter.tensor);
+  return tensors;
+}
+
+std::vector<at::Tensor> buffers_of(const torch::nn::Module& model) { return model.buffers(/*recurse=*/true); }
+
+// Rank 0's values for all. Versions are not bumped: autograd's saved tensors stay valid.
+void broadcast_from_first(const comm::ProcessGroup& group, const std::vector<at::Tensor>& tensors) {
+  if (tensors.empty()) return;
+  std::vector<at::Tensor> detached;
+  for (const auto& tensor : tensors) detached.push_back(tensor.detach());
+  group.explain_failures("broadcast of the model from rank 0", [&] {
+    c10d::broadcast_coalesced(group.handle(), detached, kBroadcastBuffer, /*rank=*/0);
+  });
+}
+
+// Where buckets are not rebuilt in the order of the first backward (search on), they are cut once, in registration order,
+// and reduced from the back, since backward runs from the back. Otherwise the first iteration uses a single one (DDP-004).
+std::vector<std::vector<std::size_t>> first_buckets(const std::vector<at::Tensor>& parameters, bool are_rebuilt,
+                                                    std::int64_t first_cap, std::int64_t cap) {
+  const std::vector<std::size_t> limits =
+      are_rebuilt ? std::vector<std::size_t>{std::numeric_limits<std::size_t>::max()}
+                  : std::vector<std::size_t>{static_cast<std::size_t>(first_cap), static_cast<std::size_t>(cap)};
+  auto [buckets, sizes] = c10d::compute_bucket_assignment_by_size(parameters, limits);
+  std::ranges::reverse(buckets);
+  return buckets;
+}
+
+std::unique_ptr<c10d::Reducer> make_reducer(const std::vector<TrainedParameter>& trained, const comm::ProcessGroup& group,
+                                            const config::DistributedDataParallelKwargs& kwargs) {
+  const auto parameters = tensors_of(trained);
+  std::unordered_map<std::size_t, std::string> names;
+  for (std::size_t i = 0; i < trained.size(); ++i) names[i] = trained[i].name;
+  const auto cap = kwargs.bucket_cap_mb ? *kwargs.bucket_cap_mb * kMiB : kDefaultBucketCap;
+  const auto first_cap = kwargs.bucket_cap_mb ? cap : kDefaultFirstBucketCap;
+  const bool are_rebuilt = kwargs.static_graph || !kwargs.find_unused_parameters;
+  return std::make_unique<c10d::Reducer>(
+      parameters, first_buckets(parameters, are_rebuilt, first_cap, cap), group.handle(),
+      std::vector<bool>(parameters.size(), false), cap, kwargs.find_unused_parameters, kwargs.gradient_as_bucket_view,
+      names, first_cap, /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false, std::vector<std::int64_t>{});
+}
+
+}  // namespace
+
+struct DistributedDataParallel::Parts {
+  std::vector<TrainedParameter> trained;
+  std::unique_ptr<c10d::Reducer> reducer;
+  std::vector<const void*> labelled;
+  bool is_first_static_iteration = false;
+};
+
+DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Module> model, comm::ProcessGroup group,
+                                                 const config::DistributedDataParallelKwargs& kwargs)
+    : model_(std::move(model)), group_(std::move(group)), kwargs_(kwargs), parts_(std::make_unique<Parts>()) {
+  parts_->trained = trained_parameters(*model_);
+  verify_parameters(*model_, group_);
+  if (parts_->trained.empty()) {
+    throw RuntimeError({.where = "DistributedDataParallel",
+                        .expected = "a model with parameters that require a gradient",
+                        .got = "none in " + model_->name(),
+                        .fix = "There is nothing to synchronise: use the model without preparing it."});
+  }
+  auto state = model_->parameters();
+  const auto buffers = buffers_of(*model_);
+  state.insert(state.end(), buffers.begin(), buffers.end());
+  broadcast_from_first(group_, state);
+
+  parts_->reducer = make_reducer(parts_->trained, group_, kwargs_);
+  if (kwargs_.static_graph) {
+    parts_->reducer->set_static_graph();
+    parts_->is_first_static_iteration = true;
+  }
+  label_buckets();
+}
+
+DistributedDataParallel::~DistributedDataParallel() {
+  try {
+    parts_->reducer->remove_autograd_hooks();  // the model may go on without us
+  } catch (const std::exception&) {
+  }
+}
+
+void DistributedDataParallel::broadcast_buffers() { broadcast_from_first(group_, buffers_of(*model_)); }
+
+void DistributedDataParallel::before_forward() {
+  const bool will_reduce = at::GradMode::is_enabled() && synchronises_;
+  if (will_reduce) {
+    parts_->reducer->prepare_for_forward();
+    bool rebuilt = false;
+    group_.explain_failures("rebuilding buckets", [&] { rebuilt = parts_->reducer->rebuild_buckets(); });
+    if (rebuilt) label_buckets();
+  }
+  if (will_reduce && kwargs_.broadcast_buffers && model_->is_training()) broadcast_buffers();
+}
+
+void DistributedDataParallel::after_forward(const std::vector<at::Tensor>& outputs) {
+  if (!at::GradMode::is_enabled() || !synchronises_) return;
+  for (const auto& parameter : parts_->trained) parameter.ready->store(false, std::memory_order_relaxed);
+  const bool searches = kwargs_.find_unused_parameters && !kwargs_.static_graph;
+  parts_->reducer->prepare_for_backward(searches ? outputs : std::vector<at::Tensor>{});
+  expects_backward_ = true;
+}
+
+std::vector<std::string> DistributedDataParallel::names_without_gradient() const {
+  std::vector<std::string> names;
+  for (const auto& parameter : parts_->trained) {
+    if (!parameter.ready->load(std::memory_order_relaxed)) names.push_back(parameter.name);
+  }
+  return names;
+}
+
+void DistributedDataParallel::after_backward() {
+  if (!expects_backward_ || !synchronises_) return;
+  const auto missing = names_without_gradient();
+  if (missing.size() == parts_->trained.size()) return;  // the loss was another model's
+  expects_backward_ = false;
+  if (std::exchange(parts_->is_first_static_iteration, false)) {
+    // The first iteration of a static graph only learns which parameters are used, and how often; it reduces at its end.
+    group_.explain_failures("backward", [&] { parts_->reducer->delay_all_reduce(); });
+    return;
+  }
+  if (missing.empty() || kwargs_.find_unused_parameters || kwargs_.static_graph) return;
+  throw RuntimeError({.where = fmt::format("backward of {} on rank {}", model_->name(), group_.rank()),
+                      .expected = "every parameter to take part in the loss",
+                      .got = fmt::format("no gradient for {}", fmt::join(missing, ", ")),
+                      .fix = "The gradients of this step are not averaged; do not step. Use all of forward's outputs in the "
+                             "loss, or set find_unused_parameters=true."});
+}
+
+std::vector<std::vector<std::string>> DistributedDataParallel::buckets() const {
+  std::unordered_map<const at::TensorImpl*, std::string> names;
+  for (const auto& parameter : parts_->trained) names[parameter.tensor.unsafeGetTensorImpl()] = parameter.name;
+  std::vector<std::vector<std::string>> buckets;
+  for (const auto& bucket : parts_->reducer->get_grad_buckets()) {
+    auto& list = buckets.emplace_back();
+    for (const auto& tensor : bucket.getParameters()) list.push_back(names.at(tensor.unsafeGetTensorImpl()));
+  }
+  return buckets;
+}
+
+void DistributedDataParallel::label_buckets() {
+  for (const auto* data : std::exchange(parts_->labelled, {})) group_.unlabel(data);
+  const auto names = buckets();
+  auto buffers = parts_->reducer->get_grad_buckets(/*return_zero_tensors=*/false);
+  for (std::size_t i = 0; i < buffers.size(); ++i) {
+    const auto& buffer = buffers[i].getBufferRef();
+    group_.label(buffer, names[i], group_.size());
+    parts_->labelled.push_back(buffer.const_data_ptr());
+  }
+}
+
+}  // namespace lockstep::parallel

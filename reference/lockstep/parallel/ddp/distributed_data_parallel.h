@@ -1,0 +1,60 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "lockstep/base/export.h"
+#include "lockstep/comm/process_group.h"
+#include "lockstep/config/distributed_data_parallel_kwargs.h"
+#include "lockstep/modules/model_engine.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace lockstep::parallel {
+
+/// Data parallelism: every rank holds the whole model and computes gradients on its own batch; their mean over the ranks is
+/// formed while backward still runs, bucket by bucket, by c10d::Reducer.
+///
+/// Construction makes all ranks equal: parameters and buffers become rank 0's. After a backward every rank holds the same
+/// gradients, the mean of the ranks' local ones; unequal local batches therefore weigh alike (DDP-003).
+///
+/// @throws RuntimeError        if no parameter requires a gradient
+/// @throws CollectiveMismatch  on every rank, if the ranks' models differ in their parameters' names, shapes or dtypes
+/// @clause DDP-001..008, 010..012
+/// @source Li et al. 2020, PyTorch Distributed, section 3; PyTorch, DistributedDataParallel
+class LOCKSTEP_API DistributedDataParallel final : public modules::ModelEngine {
+ public:
+  DistributedDataParallel(std::shared_ptr<torch::nn::Module> model, comm::ProcessGroup group,
+                          const config::DistributedDataParallelKwargs& kwargs);
+  ~DistributedDataParallel() override;
+
+  void before_forward() override;
+  void after_forward(const std::vector<at::Tensor>& outputs) override;
+  /// @throws RuntimeError  if parameters took no part in this backward and find_unused_parameters is off, naming them
+  void after_backward() override;
+
+  [[nodiscard]] bool synchronises_gradients() const override { return synchronises_; }
+  void set_synchronises_gradients(bool on) override { synchronises_ = on; }
+
+  /// Names of the parameters in each bucket, in the order in which buckets are reduced.
+  [[nodiscard]] std::vector<std::vector<std::string>> buckets() const;
+
+ private:
+  struct Parts;
+
+  void broadcast_buffers();
+  void label_buckets();
+  [[nodiscard]] std::vector<std::string> names_without_gradient() const;
+
+  std::shared_ptr<torch::nn::Module> model_;
+  comm::ProcessGroup group_;
+  config::DistributedDataParallelKwargs kwargs_;
+  bool synchronises_ = true;
+  bool expects_backward_ = false;
+  std::unique_ptr<Parts> parts_;
+};
+
+}  // namespace lockstep::parallel

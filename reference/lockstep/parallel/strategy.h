@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+
+#include "lockstep/base/export.h"
+#include "lockstep/comm/process_group.h"
+#include "lockstep/config/distributed_data_parallel_kwargs.h"
+#include "lockstep/modules/model_engine.h"
+
+namespace torch::nn {
+class Module;
+}
+
+namespace lockstep::parallel {
+
+/// How a model is trained on several ranks. The Accelerator asks for one and knows no technique by name; a technique is a
+/// folder beside this file.
+class LOCKSTEP_API Strategy {
+ public:
+  virtual ~Strategy();
+
+  /// The engine for one model; none when the model needs no help. Called on all ranks, for the same models in the same
+  /// order. The model is on its device already.
+  virtual std::shared_ptr<modules::ModelEngine> prepare(const std::shared_ptr<torch::nn::Module>& model) = 0;
+};
+
+struct StrategyRequest {
+  comm::ProcessGroup group;  ///< none for a single process
+  config::DistributedDataParallelKwargs ddp;
+};
+
+LOCKSTEP_API std::unique_ptr<Strategy> make_strategy(const StrategyRequest& request);
+
+}  // namespace lockstep::parallel

@@ -23,9 +23,9 @@ using lockstep::Value;
 struct Arguments {
   int num_processes = 0;  // 0: this process is one rank of the environment
   int epochs = 5;
-  int batch_size = 32;  // per rank
+  int batch_size = 16;  // per rank
   std::int64_t seed = 1;
-  double learning_rate = 3e-3;
+  double learning_rate = 5e-3;
   int num_workers = 0;
   std::string data = LOCKSTEP_EXAMPLE_DATA;
 };
@@ -71,8 +71,14 @@ void train(const Arguments& arguments) {
       data.train, {.batch_size = arguments.batch_size, .shuffle = true, .num_workers = arguments.num_workers});
   lockstep::data::DataLoader test_data(data.test, {.batch_size = arguments.batch_size});
   digits::Net net;
-  auto [model, optimizer, train_loader, test_loader] = accelerator.prepare(
-      net, torch::optim::AdamW(net->parameters(), torch::optim::AdamWOptions(arguments.learning_rate)), train_data, test_data);
+  const auto adam = std::make_shared<torch::optim::AdamW>(net->parameters(),
+                                                          torch::optim::AdamWOptions(arguments.learning_rate));
+  // Written for one process: a prepared scheduler moves by as many steps at a time as there are ranks.
+  const auto total_steps = static_cast<double>(arguments.epochs * train_data.length());
+  const auto decay = std::make_shared<lockstep::optim::LambdaLr>(
+      adam, [total_steps](std::int64_t step) { return std::max(0.0, 1.0 - static_cast<double>(step) / total_steps); });
+  auto [model, optimizer, scheduler, train_loader, test_loader] =
+      accelerator.prepare(net, adam, decay, train_data, test_data);
 
   Seen seen;
   const auto subscription = accelerator.account().subscribe([&seen](const auto&, const lockstep::accounting::Event& event) {
@@ -90,6 +96,7 @@ void train(const Arguments& arguments) {
       const auto loss = torch::cross_entropy_loss(model(batch[0].tensor()), batch[1].tensor());
       accelerator.backward(loss);
       optimizer->step();
+      scheduler->step();
       optimizer->zero_grad();
       loss_sum += loss.template item<double>();
       ++steps;

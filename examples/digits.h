@@ -25,8 +25,8 @@ class Dataset {
 };
 
 struct Data {
-  Dataset train;  ///< the first 1,438 of the 1,797
-  Dataset test;   ///< the other 359: neither 2 nor 3 ranks divide them
+  Dataset train;  ///< 1,438 of the 1,797
+  Dataset test;   ///< every fifth, 359: neither 2 nor 3 ranks divide them
 };
 
 /// @throws std::runtime_error  when the file is missing or is not 65 whole numbers a line

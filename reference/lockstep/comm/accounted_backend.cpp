@@ -90,7 +90,7 @@ template <typename Post>
 AccountedBackend::WorkPtr AccountedBackend::run(const Call& call, Post&& post) {
   refuse_what_cannot_be(call);
   const auto sequence = account_for(call);
-  const auto stand_ins = std::make_shared<StandIns>(capabilities_);
+  const auto stand_ins = std::make_shared<StandIns>(call.reduce_op ? nullptr : &capabilities_);
   auto work = posted(*group_, fmt::format("{} #{} of group {}", call.operation, sequence, group_->name), [&] {
     const at::NoGradGuard no_grad;
     return post(*stand_ins);

@@ -137,19 +137,19 @@ std::vector<int> FailureBoard::silent_ranks(const std::vector<int>& members) con
   return silent;
 }
 
-void FailureBoard::explain_time_out(const std::string& operation, std::int64_t step, const std::vector<int>& members,
-                                    const std::string& text) {
-  const auto silent = silent_ranks(members);
-  if (silent.empty()) {
-    std::string calls;
-    for (const int rank : members) {
-      calls += fmt::format("{}rank {} in {}", calls.empty() ? "" : ", ", rank, store_.find(waiting_key(rank)).value_or("?"));
-    }
-    throw Timeout({.where = operation,
-                   .expected = "all ranks to make the same call within the time-out",
-                   .got = "every rank waits: " + calls,
-                   .fix = "Find the first call in which they differ; `lockstep sim` names it."});
+void FailureBoard::all_wait(const std::string& operation, const std::vector<int>& members) const {
+  std::vector<std::string> calls;
+  for (const int rank : members) {
+    calls.push_back(fmt::format("rank {} in {}", rank, store_.find(waiting_key(rank)).value_or("?")));
   }
+  throw Timeout({.where = operation,
+                 .expected = "all ranks to make the same call within the time-out",
+                 .got = fmt::format("every rank waits: {}", fmt::join(calls, ", ")),
+                 .fix = "Find the first call in which they differ; `lockstep sim` names it."});
+}
+
+void FailureBoard::explain_time_out(const std::string& operation, std::int64_t step, const std::vector<int>& silent,
+                                    const std::string& text) {
   for (const int rank : silent) {
     const auto seen = look_at(rank);
     if (seen.state == ProcessState::stopped) {
@@ -164,7 +164,7 @@ void FailureBoard::explain(const std::exception& error, const std::string& opera
                            const std::vector<int>& members) {
   const std::string text = brief(error);
   try {
-    if (is_time_out(error)) store_.set(waiting_key(world_.rank), operation);
+    store_.set(waiting_key(world_.rank), operation);
     if (const auto note = wait_for_note()) throw_if_failed(operation);
     for (const int rank : members) {
       const auto seen = look_at(rank);
@@ -172,7 +172,11 @@ void FailureBoard::explain(const std::exception& error, const std::string& opera
         lose(rank, fmt::format("its process {} is gone and left no reason", seen.pid), operation, step);
       }
     }
-    if (is_time_out(error)) explain_time_out(operation, step, members, text);
+    const auto silent = silent_ranks(members);
+    if (silent.empty()) all_wait(operation, members);
+    if (is_time_out(error)) explain_time_out(operation, step, silent, text);
+    // A peer whose time ran out first has closed its sockets, which ended this wait. It will say whom it waited for.
+    if (silent.size() + 1 < members.size() && wait_for_note()) throw_if_failed(operation);
   } catch (const Error&) {
     throw;
   } catch (const std::exception& store_error) {

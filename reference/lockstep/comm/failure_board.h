@@ -29,7 +29,7 @@ struct FailureNote {
 /// whose wait throws looks here for the reason before it guesses).
 ///
 /// Keys: `lockstep/rank/<r>` who a rank is, `lockstep/failure` the first failure of the job, `lockstep/read` how many
-/// ranks have read it, `lockstep/waiting/<r>` in which call a rank was when its time ran out.
+/// ranks have read it, `lockstep/waiting/<r>` in which call a rank was when its wait failed.
 class LOCKSTEP_API FailureBoard {
  public:
   FailureBoard(Store store, World world);
@@ -64,7 +64,8 @@ class LOCKSTEP_API FailureBoard {
   [[nodiscard]] Sighting look_at(int rank) const;
   [[nodiscard]] std::optional<FailureNote> wait_for_note() const;
   [[nodiscard]] std::vector<int> silent_ranks(const std::vector<int>& members) const;
-  [[noreturn]] void explain_time_out(const std::string& operation, std::int64_t step, const std::vector<int>& members,
+  [[noreturn]] void all_wait(const std::string& operation, const std::vector<int>& members) const;
+  [[noreturn]] void explain_time_out(const std::string& operation, std::int64_t step, const std::vector<int>& silent,
                                      const std::string& text);
   [[noreturn]] void lose(int rank, const std::string& cause, const std::string& operation, std::int64_t step);
   void mark_read() const noexcept;

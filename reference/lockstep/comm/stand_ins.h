@@ -16,7 +16,8 @@ namespace lockstep::comm {
 /// neighbours. A tensor that is fine already stands for itself; for the others, `land` copies back what came.
 class StandIns {
  public:
-  explicit StandIns(const Capabilities& capabilities) : capabilities_(&capabilities) {}
+  /// @param movable  what the backend knows, for a call that moves data; none for one that computes with it
+  explicit StandIns(const Capabilities* movable) : movable_(movable) {}
 
   /// For a tensor that only goes out.
   at::Tensor source(const at::Tensor& tensor) const { return as_known(tensor.contiguous()); }
@@ -60,10 +61,11 @@ class StandIns {
  private:
   // The same memory; dimension 0 stays, since all-to-all counts rows.
   at::Tensor as_known(const at::Tensor& tensor) const {
-    return capabilities_->moves_as_bytes(tensor.scalar_type()) ? tensor.unsqueeze(-1).view(at::kByte) : tensor;
+    const bool as_bytes = movable_ != nullptr && movable_->moves_as_bytes(tensor.scalar_type());
+    return as_bytes ? tensor.unsqueeze(-1).view(at::kByte) : tensor;
   }
 
-  const Capabilities* capabilities_;
+  const Capabilities* movable_;
   std::vector<std::pair<at::Tensor, at::Tensor>> copies_;  // the caller's tensor, what stands for it
   std::once_flag landed_;
 };

@@ -108,7 +108,7 @@ std::string Store::set_if_absent(const std::string& key, const std::string& valu
 
 std::int64_t Store::add(const std::string& key, std::int64_t amount) { return impl_->store->add(key, amount); }
 
-bool Store::erase(const std::string& key) { return impl_->store->deleteKey(key); }
+bool Store::erase(const std::string& key) { return has(key) && impl_->store->deleteKey(key); }
 
 bool Store::has(const std::string& key) const { return impl_->store->check({key}); }
 

@@ -45,6 +45,7 @@ class LOCKSTEP_API Store {
   std::string set_if_absent(const std::string& key, const std::string& value);
   /// Adds to a counter and returns its new value.
   std::int64_t add(const std::string& key, std::int64_t amount);
+  /// @return whether the key was there
   bool erase(const std::string& key);
   [[nodiscard]] bool has(const std::string& key) const;
   [[nodiscard]] std::optional<std::string> find(const std::string& key) const;

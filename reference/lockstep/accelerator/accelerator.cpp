@@ -30,13 +30,14 @@ Accelerator::Accelerator(const AcceleratorOptions& options)
       state_(state_options_of(options)),
       data_(data_configuration_of(options)),
       registered_(std::make_unique<Registered>()) {
+  // All that may be refused comes before what other Accelerators of the rank would notice.
   const auto plugin = accumulation_of(options, state_.rank().environment());
+  for (const auto& word : options.rng_types) registered_->rng_types.push_back(random::rng_type_from(word));
   auto& gradients = gradient_state();
   gradients.num_steps = plugin.num_steps;
   gradients.adjust_scheduler = plugin.adjust_scheduler;
   gradients.sync_with_dataloader = plugin.sync_with_dataloader;
   gradients.sync_each_batch = plugin.sync_each_batch;
-  for (const auto& word : options.rng_types) registered_->rng_types.push_back(random::rng_type_from(word));
   registered_->strategy = parallel::make_strategy({.group = world_group(), .ddp = options.ddp_kwargs});
 }
 
@@ -44,7 +45,7 @@ Accelerator::~Accelerator() = default;
 
 void Accelerator::set_gradient_accumulation_steps(int steps) { gradient_state().num_steps = checked_num_steps(steps); }
 
-void Accelerator::free_memory() {
+void Accelerator::forget_prepared() {
   registered_->models.clear();
   registered_->engines.clear();
   registered_->optimizers.clear();
@@ -159,8 +160,9 @@ bool Accelerator::optimizer_step_was_skipped() const {
 }
 
 Value Accelerator::gather_for_metrics(const Value& value, bool use_gather_object) const {
-  // A value without leaves is no list of tensors: a rank whose list of objects is empty goes with those whose is not.
-  const bool as_objects = use_gather_object || value::has_non_tensor_leaf(value) || value::num_tensors(value) == 0;
+  // An empty list is no list of tensors: a rank whose list of objects is empty goes with those whose is not.
+  const bool is_empty_list = value.is_sequence() && value.size() == 0;
+  const bool as_objects = use_gather_object || value::has_non_tensor_leaf(value) || is_empty_list;
   const auto all = as_objects ? gather_object(value) : gather(value);
   const auto real = gradient_state().remainder();
   if (!gradient_state().end_of_dataloader() || real <= 0) return all;

@@ -109,8 +109,17 @@ class LOCKSTEP_API Accelerator {
     return model.module();
   }
 
-  /// Drops everything prepared so far and starts the accumulation count anew (STATE-149).
-  void free_memory();
+  /// Drops everything prepared so far, empties the shared pointers passed, and starts the accumulation count anew.
+  /// @clause STATE-149
+  template <typename... Objects>
+  void free_memory(std::shared_ptr<Objects>&... objects) {
+    (objects.reset(), ...);
+    forget_prepared();
+  }
+  template <typename... Objects>
+  void clear(std::shared_ptr<Objects>&... objects) {
+    free_memory(objects...);
+  }
 
   // -- One step ------------------------------------------------------------------------------------------------------
   /// While it lives, one micro-batch of an accumulation window: decides whether this is the one that synchronises, and
@@ -167,9 +176,33 @@ class LOCKSTEP_API Accelerator {
   [[nodiscard]] state::LocalMainProcessFirst local_main_process_first() const {
     return state::LocalMainProcessFirst(state_);
   }
+  // Functions that run on some ranks and elsewhere return nothing, decided at each call (STATE-133). A process that is not
+  // distributed runs all of them.
   template <typename Function>
   [[nodiscard]] auto on_main_process(Function function) const {
-    return state::on_main_process(state_, std::move(function));
+    return state::run_where([state = state_] { return state.is_main_process(); }, std::move(function));
+  }
+  template <typename Function>
+  [[nodiscard]] auto on_local_main_process(Function function) const {
+    return state::run_where([state = state_] { return state.is_local_main_process(); }, std::move(function));
+  }
+  template <typename Function>
+  [[nodiscard]] auto on_last_process(Function function) const {
+    return state::run_where([state = state_] { return state.is_last_process(); }, std::move(function));
+  }
+  template <typename Function>
+  [[nodiscard]] auto on_process(int process_index, Function function) const {
+    return state::run_where(
+        [state = state_, process_index] { return !state.use_distributed() || state.process_index() == process_index; },
+        std::move(function));
+  }
+  template <typename Function>
+  [[nodiscard]] auto on_local_process(int local_process_index, Function function) const {
+    return state::run_where(
+        [state = state_, local_process_index] {
+          return !state.use_distributed() || state.local_process_index() == local_process_index;
+        },
+        std::move(function));
   }
 
  private:
@@ -178,6 +211,7 @@ class LOCKSTEP_API Accelerator {
   template <typename Object>
   auto prepare_second(Object object);
 
+  void forget_prepared();
   void begin_micro_batch();
   std::shared_ptr<modules::ModelEngine> prepare_model(const std::shared_ptr<torch::nn::Module>& model);
   std::shared_ptr<optim::PreparedOptimizer> prepare_optimizer(std::shared_ptr<torch::optim::Optimizer> optimizer);

@@ -30,7 +30,10 @@ state::AcceleratorStateOptions state_options_of(const AcceleratorOptions& option
   };
   const auto word = options.mixed_precision.value_or(
       state::RankContext::current().environment().find("ACCELERATE_MIXED_PRECISION").value_or("no"));
-  if (state::mixed_precision_from(word) != state::MixedPrecision::no) refused(word);
+  const auto asked = state::mixed_precision_from(word);
+  const bool contradicts = options.mixed_precision && state::AcceleratorState::is_initialized() &&
+                           state::AcceleratorState().mixed_precision() != asked;  // which the state itself refuses
+  if (asked != state::MixedPrecision::no && !contradicts) refused(word);
   return {.mixed_precision = options.mixed_precision, .partial = {.cpu = options.cpu, .timeout = options.timeout}};
 }
 

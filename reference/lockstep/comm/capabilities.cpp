@@ -47,8 +47,8 @@ Capabilities Capabilities::gloo() {
   }
   able.operations_ = std::move(operations);
   able.adds_bools_as_bytes_ = true;
-  able.as_bytes_ = {at::kComplexFloat, at::kComplexDouble, at::kShort, at::kFloat8_e4m3fn, at::kFloat8_e5m2, at::kFloat8_e4m3fnuz, at::kFloat8_e5m2fnuz,
-                    at::kUInt16, at::kUInt32, at::kUInt64};
+  able.as_bytes_ = {at::kComplexFloat, at::kComplexDouble, at::kShort, at::kUInt16, at::kUInt32, at::kUInt64,
+                    at::kFloat8_e4m3fn, at::kFloat8_e5m2, at::kFloat8_e4m3fnuz, at::kFloat8_e5m2fnuz};
   return able;
 }
 

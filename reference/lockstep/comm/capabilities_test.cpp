@@ -44,7 +44,8 @@ TEST(Capabilities, BitsAreThoseOfIntegers) {
   for (const auto op : {ReduceOp::band, ReduceOp::bor, ReduceOp::bxor}) {
     EXPECT_NO_THROW(Capabilities::gloo().require("allreduce", at::kInt, op));
     EXPECT_NO_THROW(Capabilities::gloo().require("allreduce", at::kBool, op));
-    EXPECT_CONTAINS(message_of<NotSupported>([&] { Capabilities::gloo().require("allreduce", at::kFloat, op); }), to_word(op).data());
+    EXPECT_CONTAINS(message_of<NotSupported>([&] { Capabilities::gloo().require("allreduce", at::kFloat, op); }),
+                    to_word(op).data());
   }
 }
 
@@ -63,7 +64,8 @@ TEST(Capabilities, ReadWhatAPlugInDeclares) {
       "allreduce": {"dtypes": ["Float"], "reduce_ops": ["sum"]}, "broadcast": {}}})");
   EXPECT_NO_THROW(able.require("allreduce", at::kFloat, ReduceOp::sum));
   EXPECT_NO_THROW(able.require("broadcast", at::kLong, {}));
-  EXPECT_CONTAINS(message_of<NotSupported>([&] { able.require("allreduce", at::kDouble, ReduceOp::sum); }), "mine.so can reduce: Float");
+  EXPECT_CONTAINS(message_of<NotSupported>([&] { able.require("allreduce", at::kDouble, ReduceOp::sum); }),
+                  "mine.so can reduce: Float");
   EXPECT_CONTAINS(message_of<NotSupported>([&] { able.require("allreduce", at::kFloat, ReduceOp::max); }), "got max");
   EXPECT_CONTAINS(message_of<NotSupported>([&] { able.require("barrier"); }), "mine.so, which does not have this operation");
 }

@@ -220,8 +220,9 @@ TEST_P(CollectiveTest, ReducesListsOfTensors) {
 
     const auto size = static_cast<std::size_t>(me.size);
     const Tensors pieces{blank(at::kDouble, {2}), blank(at::kDouble, {1, 3})};
-    group.reduce_scatter_coalesced(pieces, {at::cat(Tensors(size, sample(me.rank, at::kDouble, {2}))),
-                                            at::cat(Tensors(size, sample(me.rank, at::kDouble, {1, 3})))})
+    group
+        .reduce_scatter_coalesced(pieces, {at::cat(Tensors(size, sample(me.rank, at::kDouble, {2}))),
+                                           at::cat(Tensors(size, sample(me.rank, at::kDouble, {1, 3})))})
         .wait();
     EXPECT_TRUE(same_bits(pieces[0], reduction_of(samples(me.size, at::kDouble, {2}), ReduceOp::sum)));
     EXPECT_TRUE(same_bits(pieces[1], reduction_of(samples(me.size, at::kDouble, {1, 3}), ReduceOp::sum)));
@@ -234,7 +235,8 @@ TEST_P(CollectiveTest, ReducesListsOfTensors) {
     EXPECT_TRUE(same_bits(share, reduction_of(samples(me.size, at::kFloat, {me.rank, 2}), ReduceOp::sum)));
 
     // Sparse: rank r has a row at r and one at 0.
-    const auto sparse = at::sparse_coo_tensor(at::tensor({0, me.rank}, at::kLong).view({1, 2}), at::ones({2, 2}), {me.size, 2});
+    const auto sparse =
+        at::sparse_coo_tensor(at::tensor({0, me.rank}, at::kLong).view({1, 2}), at::ones({2, 2}), {me.size, 2});
     group.all_reduce_sparse(sparse).wait();
     auto dense = at::ones({me.size, 2});
     dense[0] = me.size + 1;
@@ -311,7 +313,8 @@ TEST_P(CollectiveTest, MatchesMessagesByTag) {
     const auto& group = me.group;
     if (me.rank == 0) {
       std::vector<Work> works;
-      for (const int tag : {1, 2, 3}) works.push_back(group.send(at::full({2}, tag, at::kFloat), Member::global(1), {.tag = tag}));
+      for (const int tag : {1, 2, 3})
+        works.push_back(group.send(at::full({2}, tag, at::kFloat), Member::global(1), {.tag = tag}));
       for (auto& work : works) work.wait();
     } else if (me.rank == 1) {
       for (const int tag : {3, 1, 2}) {
@@ -351,7 +354,8 @@ TEST_P(CollectiveTest, NeighboursMayAllSendFirstOrAllReceiveFirst) {
           if (!send_first) works.push_back(me.group.send(sent, next, {.tag = tag}));
         }
         for (auto& work : works) work.wait();
-        for (int tag = 0; tag < 3; ++tag) EXPECT_TRUE(same_bits(received[tag], at::full({elements}, before + tag, at::kFloat)));
+        for (int tag = 0; tag < 3; ++tag)
+          EXPECT_TRUE(same_bits(received[tag], at::full({elements}, before + tag, at::kFloat)));
       }
     }
   });
@@ -425,10 +429,9 @@ TEST_P(CollectiveTest, MembersAreNamedGloballyOrWithinTheGroup) {
     }
     EXPECT_EQ(group.group_rank(Member::global(me.rank)), me.rank - 1);
     EXPECT_CONTAINS(message_of<InvalidArgument>([&] { group.broadcast(at::zeros({1})).wait(); }), "one of 1");
-    EXPECT_CONTAINS(message_of<InvalidArgument>([&] {
-                      group.broadcast(at::zeros({1}), {.root = Member::group(me.size - 1)}).wait();
-                    }),
-                    "from 0 to");
+    EXPECT_CONTAINS(
+        message_of<InvalidArgument>([&] { group.broadcast(at::zeros({1}), {.root = Member::group(me.size - 1)}).wait(); }),
+        "from 0 to");
   });
 }
 
@@ -447,7 +450,8 @@ TEST_P(CollectiveTest, NewGroupRefusesBadLists) {
 TEST_P(CollectiveTest, RefusesWhatCannotBeDone) {
   run([](TestRank& me) {
     const auto& group = me.group;
-    const auto mean = message_of<RuntimeError>([&] { group.all_reduce(at::ones({2}, at::kLong), {.op = ReduceOp::avg}).wait(); });
+    const auto mean =
+        message_of<RuntimeError>([&] { group.all_reduce(at::ones({2}, at::kLong), {.op = ReduceOp::avg}).wait(); });
     EXPECT_CONTAINS(mean, "allreduce");
     EXPECT_CONTAINS(mean, "Long");
     EXPECT_CONTAINS(mean, "mean");
@@ -455,11 +459,10 @@ TEST_P(CollectiveTest, RefusesWhatCannotBeDone) {
     const auto largest = [&] { group.all_reduce(at::ones({2}, at::kComplexFloat), {.op = ReduceOp::max}).wait(); };
     EXPECT_CONTAINS(message_of<NotSupported>(largest), "max of ComplexFloat");
     const auto tiny = at::ones({2}).to(at::kFloat8_e4m3fn);
-    const auto reductions = {std::pair<std::string, std::function<void()>>{"allreduce", [&] { group.all_reduce(tiny).wait(); }},
-                             {"reduce", [&] { group.reduce(tiny).wait(); }},
-                             {"reduce_scatter", [&] {
-                                group.reduce_scatter(tiny, Tensors(static_cast<std::size_t>(me.size), tiny)).wait();
-                              }}};
+    const auto reductions = {
+        std::pair<std::string, std::function<void()>>{"allreduce", [&] { group.all_reduce(tiny).wait(); }},
+        {"reduce", [&] { group.reduce(tiny).wait(); }},
+        {"reduce_scatter", [&] { group.reduce_scatter(tiny, Tensors(static_cast<std::size_t>(me.size), tiny)).wait(); }}};
     for (const auto& [operation, call] : reductions) {
       const auto text = message_of<NotSupported>(call);
       EXPECT_CONTAINS(text, operation);
@@ -471,9 +474,11 @@ TEST_P(CollectiveTest, RefusesWhatCannotBeDone) {
     const auto meta = at::empty({2}, at::TensorOptions(at::kMeta));
     EXPECT_CONTAINS(message_of<InvalidArgument>([&] { group.all_reduce(meta).wait(); }), "meta");
 
-    EXPECT_CONTAINS(message_of<InvalidArgument>([&] { group.all_gather(at::zeros({3}), at::zeros({2})).wait(); }), "2 for each");
+    EXPECT_CONTAINS(message_of<InvalidArgument>([&] { group.all_gather(at::zeros({3}), at::zeros({2})).wait(); }),
+                    "2 for each");
     EXPECT_CONTAINS(message_of<InvalidArgument>([&] { group.all_gather(Tensors(), at::zeros({2})).wait(); }), "outputs");
-    EXPECT_CONTAINS(message_of<InvalidArgument>([&] { group.reduce_scatter(at::zeros({2}), at::zeros({3})).wait(); }), "whole");
+    EXPECT_CONTAINS(message_of<InvalidArgument>([&] { group.reduce_scatter(at::zeros({2}), at::zeros({3})).wait(); }),
+                    "whole");
     EXPECT_CONTAINS(message_of<InvalidArgument>([&] {
                       group.all_to_all(at::zeros({1}), at::zeros({1}), {.output_splits = {5}, .input_splits = {1}}).wait();
                     }),

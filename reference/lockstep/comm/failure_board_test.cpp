@@ -104,7 +104,8 @@ TEST_F(Board, WaitingForAllEndsWhenOneFails) {
   board(0).announce();
   board(2).post({.rank = 2, .kind = "ValueError", .message = "bad flag"});
   const auto start = steady_clock::now();
-  EXPECT_CONTAINS(message_of<RankLost>([this] { board(0).wait_for_all(milliseconds(10000)); }), "rank 2 was lost: ValueError: bad flag");
+  EXPECT_CONTAINS(message_of<RankLost>([this] { board(0).wait_for_all(milliseconds(10000)); }),
+                  "rank 2 was lost: ValueError: bad flag");
   EXPECT_LT(steady_clock::now() - start, milliseconds(1000));
 }
 
@@ -181,7 +182,9 @@ TEST_F(Board, ATimeOutInWhichAllWaitListsTheirCalls) {
 TEST_F(Board, WhatNobodyExplainsKeepsItsText) {
   announce_all();
   const auto start = steady_clock::now();
-  EXPECT_CONTAINS(message_of<RuntimeError>([this] { board(0).explain(closed_, "allreduce #4", 7, {0, 1, 2}); }),
+  EXPECT_CONTAINS(message_of<RuntimeError>([this] {
+                    board(0).explain(closed_, "allreduce #4", 7, {0, 1, 2});
+                  }),
                   "allreduce #4: got Connection closed by peer");
   EXPECT_LT(steady_clock::now() - start, milliseconds(2000));
 }

@@ -50,7 +50,7 @@ class AbortableGloo final : public c10d::ProcessGroupGloo {
 // Gloo writes to sockets whose other end may be gone, and a program in C++ dies of that by default; Python ignores the
 // signal from the start. A program that handles it keeps its handler.
 void ignore_broken_pipes() {
-  struct sigaction action{};
+  struct sigaction action {};
   sigaction(SIGPIPE, nullptr, &action);
   if (action.sa_handler == SIG_DFL) std::signal(SIGPIPE, SIG_IGN);
 }

@@ -8,6 +8,7 @@
 #include <cstring>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/logging.h"
 #include "lockstep/value/ivalue.h"
 #include "lockstep/value/tensor_ops.h"
 #include "lockstep/value/traverse.h"
@@ -28,10 +29,14 @@ at::Tensor gathered(const at::Tensor& shard, const ProcessGroup& group) {
   return all;
 }
 
+std::vector<std::int64_t> as_numbers(const at::Tensor& tensor) {
+  return {tensor.const_data_ptr<std::int64_t>(), tensor.const_data_ptr<std::int64_t>() + tensor.numel()};
+}
+
 std::vector<std::int64_t> gathered_numbers(std::int64_t number, const ProcessGroup& group) {
   auto all = at::empty({group.size()}, at::kLong);
   group.all_gather(all, at::full({1}, number, at::kLong)).wait();
-  return {all.const_data_ptr<std::int64_t>(), all.const_data_ptr<std::int64_t>() + all.numel()};
+  return as_numbers(all);
 }
 
 at::Tensor as_tensor(const std::vector<char>& bytes) {
@@ -61,7 +66,9 @@ std::vector<Value> gathered_objects(const Value& object, const ProcessGroup& gro
   return objects;
 }
 
-std::string describe(const Value& value, bool with_dtypes) {
+enum class Detail { shapes, all };
+
+std::string describe(const Value& value, Detail detail) {
   std::string text;
   value::for_each_leaf(value, [&](const std::string& path, const Value& leaf) {
     if (!text.empty()) text += ", ";
@@ -71,9 +78,24 @@ std::string describe(const Value& value, bool with_dtypes) {
       return;
     }
     text += fmt::format("[{}]", fmt::join(leaf.tensor().sizes(), ", "));
-    if (with_dtypes) text += fmt::format(" {}", c10::toString(leaf.tensor().scalar_type()));
+    if (detail == Detail::shapes) return;
+    text += fmt::format(" {}", c10::toString(leaf.tensor().scalar_type()));
+    if (!leaf.tensor().is_cpu()) text += fmt::format(" on {}", leaf.tensor().device().str());
   });
   return text.empty() ? "no leaves" : text;
+}
+
+// The kind of device whose tensors the group's backend carries; none where the name does not say.
+std::optional<at::DeviceType> device_kind_of(const ProcessGroup& group) {
+  if (group.backend().ends_with("gloo")) return at::kCPU;
+  if (group.backend().ends_with("nccl")) return at::kCUDA;
+  return std::nullopt;
+}
+
+bool is_on_another_device(const Value& value, const ProcessGroup& group) {
+  const auto kind = device_kind_of(group);
+  return kind && std::ranges::any_of(value::tensors_of(value),
+                                     [&kind](const at::Tensor& tensor) { return tensor.device().type() != *kind; });
 }
 
 void require_floating(const Value& value, Reduction reduction) {
@@ -88,7 +110,7 @@ void require_floating(const Value& value, Reduction reduction) {
 }
 
 at::Tensor reduced(const at::Tensor& tensor, const ProcessGroup& group, Reduction reduction) {
-  auto result = tensor.detach().clone();
+  auto result = tensor.detach().clone(at::MemoryFormat::Contiguous);  // ranks may hold the same shape in different orders
   if (reduction == Reduction::none || !group) return result;
   group.all_reduce(result, {.op = reduction == Reduction::max ? ReduceOp::max : ReduceOp::sum}).wait();
   if (reduction == Reduction::mean) result.div_(group.size());
@@ -96,6 +118,10 @@ at::Tensor reduced(const at::Tensor& tensor, const ProcessGroup& group, Reductio
 }
 
 at::Tensor padded(const at::Tensor& tensor, const ProcessGroup& group, const PadOptions& options) {
+  if (tensor.is_nested()) {
+    log::warning("pad_across_processes: a nested tensor has no size to grow, and is returned as it is");
+    return tensor;
+  }
   const auto dims = tensor.dim();
   if (options.dim >= dims || options.dim < -dims) return tensor;  // a 0-dim tensor has none
   const auto dim = options.dim < 0 ? options.dim + dims : options.dim;
@@ -115,24 +141,28 @@ at::Tensor padded(const at::Tensor& tensor, const ProcessGroup& group, const Pad
 void verify(const Value& value, const ProcessGroup& group, std::string_view operation) {
   // What is wrong on one rank alone is told to all, so that none waits for it.
   const bool has_tensors = value::num_tensors(value) > 0 && !value::has_non_tensor_leaf(value);
+  const bool is_elsewhere = is_on_another_device(value, group);
+  enum Field : std::size_t { shapes, everything, elsewhere };
   const auto everybody = gathered_objects(
-      Value::tuple({has_tensors, describe(value, /*with_dtypes=*/false), describe(value, /*with_dtypes=*/true)}), group);
+      Value::tuple({describe(value, Detail::shapes), describe(value, Detail::all), is_elsewhere}), group);
   if (!has_tensors) {
-    throw TypeError({.where = std::string(operation), .expected = "tensors", .got = describe(value, /*with_dtypes=*/false)});
+    throw TypeError({.where = std::string(operation), .expected = "tensors", .got = describe(value, Detail::shapes)});
   }
-  const auto differs = [&everybody](std::size_t field) {
+  const auto differs = [&everybody](Field field) {
     return !std::ranges::all_of(everybody, [&](const Value& one) { return one[field] == everybody.front()[field]; });
   };
-  if (!differs(2)) return;
-  const std::size_t field = differs(1) ? 1 : 2;  // shapes say it all unless they are equal
+  const bool any_elsewhere = std::ranges::any_of(everybody, [](const Value& one) { return one[elsewhere].boolean(); });
+  if (!any_elsewhere && !differs(everything)) return;
+  const auto shown = differs(shapes) ? shapes : everything;  // shapes say it all unless they are equal
   std::string text;
   for (std::size_t rank = 0; rank < everybody.size(); ++rank) {
-    text += fmt::format("\n  - Process {}: {}", rank, everybody[rank][field].string());
+    text += fmt::format("\n  - Process {}: {}", rank, everybody[rank][shown].string());
   }
   throw CollectiveMismatch({.where = std::string(operation),
-                            .expected = "the same shapes and dtypes on all ranks",
+                            .expected = any_elsewhere ? "tensors on the device that backend " + group.backend() + " serves"
+                                                      : "the same shapes, dtypes and devices on all ranks",
                             .got = text,
-                            .fix = "\nPad with pad_across_processes, or convert, before the call."});
+                            .fix = "\nPad with pad_across_processes, convert, or move them before the call."});
 }
 
 Value gather(const Value& value, const ProcessGroup& group) {
@@ -184,15 +214,15 @@ Value broadcast(const Value& value, const ProcessGroup& group, int from_process)
       "broadcast");
 }
 
-void broadcast_object_list(std::vector<Value>& list, const ProcessGroup& group, int from_process) {
-  if (!group) return;
+std::vector<Value>& broadcast_object_list(std::vector<Value>& list, const ProcessGroup& group, int from_process) {
+  if (!group) return list;
   const bool is_root = group.rank() == group.group_rank(Member::global(from_process));
   const auto bytes = is_root ? as_tensor(value::to_bytes(Value::list(list))) : at::Tensor();
   auto size = at::full({1}, is_root ? bytes.numel() : 0, at::kLong);
   group.broadcast(size, {.root = Member::global(from_process)}).wait();
   auto buffer = is_root ? bytes : at::empty({size.item<std::int64_t>()}, at::kByte);
   group.broadcast(buffer, {.root = Member::global(from_process)}).wait();
-  if (is_root) return;
+  if (is_root) return list;
   auto received = value::from_bytes(as_bytes(buffer)).items();
   if (received.size() != list.size()) {
     throw InvalidArgument({.where = "broadcast_object_list",
@@ -200,12 +230,40 @@ void broadcast_object_list(std::vector<Value>& list, const ProcessGroup& group, 
                            .got = fmt::format("a list of {}", list.size())});
   }
   list = std::move(received);
+  return list;
+}
+
+at::Tensor copy_tensor_to_devices(const std::optional<at::Tensor>& tensor, const ProcessGroup& group) {
+  const auto has_one = group ? gathered_numbers(tensor ? 1 : 0, group) : std::vector<std::int64_t>{tensor ? 1 : 0};
+  const auto num_owners = std::ranges::count(has_one, 1);
+  if (num_owners != 1) {
+    std::vector<std::size_t> owners;
+    for (std::size_t rank = 0; rank < has_one.size(); ++rank) {
+      if (has_one[rank] == 1) owners.push_back(rank);
+    }
+    throw InvalidArgument({.where = "copy_tensor_to_devices",
+                           .expected = "a tensor on exactly one rank, none on the others",
+                           .got = num_owners == 0 ? "none at all" : fmt::format("one on each of ranks {}", fmt::join(owners, ", "))});
+  }
+  if (!group) return *tensor;
+  const auto root = Member::group(static_cast<int>(std::ranges::find(has_one, 1) - has_one.begin()));
+  auto form = tensor ? at::tensor({tensor->dim(), static_cast<std::int64_t>(tensor->scalar_type())}, at::kLong)
+                     : at::empty({2}, at::kLong);
+  group.broadcast(form, {.root = root}).wait();
+  const auto numbers = as_numbers(form);
+  auto sizes = tensor ? at::tensor(tensor->sizes(), at::kLong) : at::empty({numbers[0]}, at::kLong);
+  group.broadcast(sizes, {.root = root}).wait();
+  auto copy = tensor ? tensor->detach().clone(at::MemoryFormat::Contiguous)
+                     : at::empty(as_numbers(sizes), static_cast<at::ScalarType>(numbers[1]));
+  group.broadcast(copy, {.root = root}).wait();
+  return copy;
 }
 
 Value pad_across_processes(const Value& value, const ProcessGroup& group, const PadOptions& options) {
   if (group && group.debug()) {
     // Sizes may differ here, but not the number of dimensions: a rank without the dimension makes no call.
-    const auto dims = value::map_tensors(value, [](const at::Tensor& tensor) { return at::zeros({tensor.dim()}); });
+    const auto dims = value::map_tensors(
+        value, [](const at::Tensor& tensor) { return at::zeros({tensor.dim()}, at::device(tensor.device())); });
     verify(dims, group, "pad_across_processes (number of dimensions)");
   }
   return value::map_tensors_or_throw(

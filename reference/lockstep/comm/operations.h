@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string_view>
 #include <vector>
 
@@ -39,9 +40,17 @@ LOCKSTEP_API Value reduce(const Value& value, const ProcessGroup& group, Reducti
 /// @clause OPS-010
 LOCKSTEP_API Value broadcast(const Value& value, const ProcessGroup& group, int from_process = 0);
 
-/// Replaces the list's elements by those of `from_process`. @throws InvalidArgument on a rank whose list has another length
+/// Replaces the list's elements by those of `from_process`, and returns the same list.
+/// @throws InvalidArgument  on a rank whose list has another length
 /// @clause OPS-011
-LOCKSTEP_API void broadcast_object_list(std::vector<Value>& list, const ProcessGroup& group, int from_process = 0);
+LOCKSTEP_API std::vector<Value>& broadcast_object_list(std::vector<Value>& list, const ProcessGroup& group,
+                                                       int from_process = 0);
+
+/// The tensor that one rank has, on every rank. Who that is need not be known: shape and dtype travel first.
+/// @param tensor  none on all ranks but one; of any shape, also without elements
+/// @throws InvalidArgument  on every rank, naming those that passed one, unless exactly one did
+/// @clause OPS-021
+LOCKSTEP_API at::Tensor copy_tensor_to_devices(const std::optional<at::Tensor>& tensor, const ProcessGroup& group);
 
 struct PadOptions {
   int dim = 0;           ///< negative: counted from the end
@@ -50,15 +59,17 @@ struct PadOptions {
 };
 
 /// Grows `dim` of each tensor to the largest over the ranks. The dtype stays the input's on every rank (OPS-014, accepted
-/// outcome). A tensor without that dimension is returned as it is, and takes part in no collective.
+/// outcome). A tensor without that dimension is returned as it is, and takes part in no collective; so is a nested tensor,
+/// with a warning.
 /// @throws TypeError           for a leaf that is no tensor, also without a group
 /// @throws CollectiveMismatch  on every rank in debug mode, when ranks differ in their number of dimensions
 /// @clause OPS-012..014, 041
 LOCKSTEP_API Value pad_across_processes(const Value& value, const ProcessGroup& group, const PadOptions& options = {});
 
-/// Compares structure, shapes and dtypes of `value` over all ranks.
-/// @throws CollectiveMismatch  on every rank when they differ, naming the operation and each rank's shapes
-/// @throws TypeError           for a value without tensors, or with one on another kind of device than the group's
+/// Compares structure, shapes, dtypes and kinds of device of `value` over all ranks.
+/// @throws CollectiveMismatch  on every rank when they differ, naming the operation and each rank's shapes; also when a
+///                             tensor is on a device that the group's backend does not serve
+/// @throws TypeError           for a value without tensors
 /// @clause OPS-040..042
 LOCKSTEP_API void verify(const Value& value, const ProcessGroup& group, std::string_view operation);
 

@@ -42,11 +42,15 @@ TEST(ExamplePlugin, DoesWhatItDeclaresAndNothingElse) {
     EXPECT_TRUE(same_bits(tensor, sample(2, at::kShort, {3, 2}).t()));
 
     const auto path = std::string(STORE_BACKEND);
-    EXPECT_CONTAINS(message_of<NotSupported>([&] { group.all_reduce(at::ones({1}, at::kInt)).wait(); }), path + " can reduce: Double, Float");
-    EXPECT_CONTAINS(message_of<NotSupported>([&] { group.all_reduce(at::ones({1}), {.op = ReduceOp::max}).wait(); }), "got max");
-    EXPECT_CONTAINS(message_of<NotSupported>([&] { group.send(at::ones({1}), Member::global(0)).wait(); }), "does not have this operation");
+    EXPECT_CONTAINS(message_of<NotSupported>([&] { group.all_reduce(at::ones({1}, at::kInt)).wait(); }),
+                    path + " can reduce: Double, Float");
+    EXPECT_CONTAINS(message_of<NotSupported>([&] { group.all_reduce(at::ones({1}), {.op = ReduceOp::max}).wait(); }),
+                    "got max");
+    EXPECT_CONTAINS(message_of<NotSupported>([&] { group.send(at::ones({1}), Member::global(0)).wait(); }),
+                    "does not have this operation");
     // Declared as "allgather", but not in this form: what c10d::Backend says about it is NotSupported, too.
-    EXPECT_CONTAINS(message_of<NotSupported>([&] { group.all_gather(at::zeros({3}), at::zeros({1})).wait(); }), "_allgather_base");
+    EXPECT_CONTAINS(message_of<NotSupported>([&] { group.all_gather(at::zeros({3}), at::zeros({1})).wait(); }),
+                    "_allgather_base");
 
     const auto pair = group.new_group({2, 0});
     if (pair) {

@@ -28,7 +28,8 @@ class AnyStore : public testing::TestWithParam<std::string> {
  private:
   TemporaryFolder folder_;
 };
-INSTANTIATE_TEST_SUITE_P(Kinds, AnyStore, testing::Values("hash", "file", "tcp"), [](const auto& info) { return info.param; });
+INSTANTIATE_TEST_SUITE_P(Kinds, AnyStore, testing::Values("hash", "file", "tcp"),
+                         [](const auto& info) { return info.param; });
 
 TEST_P(AnyStore, KeepsBytes) {
   auto store = make();
@@ -102,7 +103,11 @@ TEST_P(AnyStore, AnInterruptEndsAWaitEarly) {
   auto store = make();
   const auto start = steady_clock::now();
   int looks = 0;
-  EXPECT_THROW(store.wait({"k"}, kLong, [&looks] { if (++looks == 3) throw RankLost(1, "gone", "test"); }), RankLost);
+  EXPECT_THROW(store.wait({"k"}, kLong,
+                          [&looks] {
+                            if (++looks == 3) throw RankLost(1, "gone", "test");
+                          }),
+               RankLost);
   EXPECT_LT(steady_clock::now() - start, milliseconds(1000));
   EXPECT_NO_THROW(store.wait({}, kLong, [] { throw std::runtime_error("not asked when nothing is missing"); }));
 }
@@ -148,7 +153,8 @@ TEST(TcpStore, AClientWithoutAServerTimesOutInTime) {
 
 TEST(TcpStore, RefusesBadPorts) {
   for (const int port : {-1, 65536, 100000}) {
-    EXPECT_CONTAINS(message_of<InvalidArgument>([&] { Store::tcp("127.0.0.1", port, true, kLong); }), "port " + std::to_string(port));
+    EXPECT_CONTAINS(message_of<InvalidArgument>([&] { Store::tcp("127.0.0.1", port, true, kLong); }),
+                    "port " + std::to_string(port));
   }
   EXPECT_CONTAINS(message_of<InvalidArgument>([] { Store::tcp("127.0.0.1", 0, false, kLong); }), "port 0");
 }

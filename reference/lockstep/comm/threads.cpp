@@ -119,17 +119,16 @@ class ThreadBackend final : public c10d::Backend {
 
   WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
     const auto root = static_cast<std::size_t>(options.rootRank);
-    return post({.signature = signature("broadcast", tensors, fmt::format("from {}", root)),
-                 .inputs = tensors,
-                 .outputs = tensors},
-                [root](std::vector<ThreadPart>& parts) {
-                  for (std::size_t rank = 0; rank < parts.size(); ++rank) {
-                    if (rank == root) continue;
-                    for (std::size_t i = 0; i < parts[rank].outputs.size(); ++i) {
-                      parts[rank].outputs[i].copy_(parts[root].inputs[i]);
-                    }
-                  }
-                });
+    return post(
+        {.signature = signature("broadcast", tensors, fmt::format("from {}", root)), .inputs = tensors, .outputs = tensors},
+        [root](std::vector<ThreadPart>& parts) {
+          for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+            if (rank == root) continue;
+            for (std::size_t i = 0; i < parts[rank].outputs.size(); ++i) {
+              parts[rank].outputs[i].copy_(parts[root].inputs[i]);
+            }
+          }
+        });
   }
 
   WorkPtr allgather(std::vector<Tensors>& outputs, Tensors& inputs, const c10d::AllgatherOptions&) override {
@@ -169,12 +168,13 @@ class ThreadBackend final : public c10d::Backend {
     const auto root = static_cast<std::size_t>(options.rootRank);
     const auto mine = inputs.empty() ? Tensors() : inputs.front();
     require_like("scatter", mine, outputs.front());
-    return post({.signature = signature("scatter", outputs, fmt::format("from {}", root)), .inputs = mine, .outputs = outputs},
-                [root](std::vector<ThreadPart>& parts) {
-                  for (std::size_t to = 0; to < parts.size(); ++to) {
-                    copy_elements(parts[to].outputs.front(), parts[root].inputs[to]);
-                  }
-                });
+    return post(
+        {.signature = signature("scatter", outputs, fmt::format("from {}", root)), .inputs = mine, .outputs = outputs},
+        [root](std::vector<ThreadPart>& parts) {
+          for (std::size_t to = 0; to < parts.size(); ++to) {
+            copy_elements(parts[to].outputs.front(), parts[root].inputs[to]);
+          }
+        });
   }
 
   WorkPtr reduce_scatter(Tensors& outputs, std::vector<Tensors>& inputs,
@@ -261,13 +261,14 @@ class ThreadBackend final : public c10d::Backend {
 
   // `inputs` holds, rank after rank, a tensor for each of that rank's outputs.
   WorkPtr reduce_everywhere(Tensors inputs, const Tensors& outputs, Op::RedOpType op) {
-    return post({.signature = signature("reduce_scatter", inputs, word(op)), .inputs = std::move(inputs), .outputs = outputs},
-                [op](std::vector<ThreadPart>& parts) {
-                  std::size_t input = 0;
-                  for (auto& part : parts) {
-                    for (const auto& output : part.outputs) copy_elements(output, reduced(parts, input++, op));
-                  }
-                });
+    return post(
+        {.signature = signature("reduce_scatter", inputs, word(op)), .inputs = std::move(inputs), .outputs = outputs},
+        [op](std::vector<ThreadPart>& parts) {
+          std::size_t input = 0;
+          for (auto& part : parts) {
+            for (const auto& output : part.outputs) copy_elements(output, reduced(parts, input++, op));
+          }
+        });
   }
 
   // Lengths differ between ranks by right, so they are no part of the signature.

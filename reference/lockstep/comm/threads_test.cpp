@@ -21,9 +21,8 @@ INSTANTIATE_TEST_SUITE_P(Threads, CollectiveTest,
 // M3: float32 and int32 have the same bytes.
 TEST(ThreadsBackend, NamesEveryRanksCallWhenTheyDiffer) {
   run_ranks({.size = 3}, [](TestRank& me) {
-    const auto text = message_of<CollectiveMismatch>([&] {
-      me.group.all_reduce(at::ones({2}, me.rank == 1 ? at::kInt : at::kFloat)).wait();
-    });
+    const auto text = message_of<CollectiveMismatch>(
+        [&] { me.group.all_reduce(at::ones({2}, me.rank == 1 ? at::kInt : at::kFloat)).wait(); });
     EXPECT_CONTAINS(text, "rank 1: allreduce Int[2] sum");
     EXPECT_CONTAINS(text, "ranks 0, 2: allreduce Float[2] sum");
 
@@ -64,7 +63,8 @@ TEST(ThreadsBackend, RefusesAReceiveOfAnotherLengthThanTheSend) {
       EXPECT_CONTAINS(text, "a receive of " + std::to_string(received));
     }
     const auto text = message_of<CollectiveMismatch>([&] {
-      me.group.all_to_all(at::zeros({2}), at::zeros({2}), {.output_splits = {1, 1}, .input_splits = {me.rank, 2 - me.rank}}).wait();
+      me.group.all_to_all(at::zeros({2}), at::zeros({2}), {.output_splits = {1, 1}, .input_splits = {me.rank, 2 - me.rank}})
+          .wait();
     });
     EXPECT_CONTAINS(text, "alltoall");
   });
@@ -73,9 +73,11 @@ TEST(ThreadsBackend, RefusesAReceiveOfAnotherLengthThanTheSend) {
 TEST(ThreadsBackend, RefusesOutputsOfAnotherSizeOrDtype) {
   run_ranks({.size = 2}, [](TestRank& me) {
     const std::vector<at::Tensor> wide{at::zeros({3}), at::zeros({3})};
-    EXPECT_CONTAINS(message_of<InvalidArgument>([&] { me.group.all_gather(wide, at::ones({1})).wait(); }), "1 elements of Float");
+    EXPECT_CONTAINS(message_of<InvalidArgument>([&] { me.group.all_gather(wide, at::ones({1})).wait(); }),
+                    "1 elements of Float");
     const std::vector<at::Tensor> whole{at::zeros({1}, at::kLong), at::zeros({1}, at::kLong)};
-    EXPECT_CONTAINS(message_of<InvalidArgument>([&] { me.group.all_gather(whole, at::ones({1})).wait(); }), "elements of Long");
+    EXPECT_CONTAINS(message_of<InvalidArgument>([&] { me.group.all_gather(whole, at::ones({1})).wait(); }),
+                    "elements of Long");
   });
 }
 
@@ -145,8 +147,8 @@ TEST(ThreadsBackend, RefusesRanksOfAnotherProcess) {
   auto store = Store::hash(milliseconds(1000));
   store.set("world/threads/group", "4711");
   const auto text = message_of<RuntimeError>([&store] {
-    static_cast<void>(ProcessGroup::create(store, {0, 1}, 1, {.backend = "threads"},
-                                           std::make_shared<accounting::Account>(1), nullptr));
+    static_cast<void>(
+        ProcessGroup::create(store, {0, 1}, 1, {.backend = "threads"}, std::make_shared<accounting::Account>(1), nullptr));
   });
   EXPECT_CONTAINS(text, "all ranks in one process");
 }

@@ -1,9 +1,8 @@
 #pragma once
 
-#include <torch/csrc/distributed/c10d/Work.hpp>
-
 #include <memory>
 #include <string>
+#include <torch/csrc/distributed/c10d/Work.hpp>
 
 #include "lockstep/comm/group_context.h"
 #include "lockstep/comm/stand_ins.h"

@@ -126,14 +126,17 @@ std::vector<Case> all_cases() {
   return cases;
 }
 
-std::string name_of(const testing::TestParamInfo<Case>& info) {
+std::string name_of(const Case& test) {
   constexpr const char* faults[] = {"exception", "exit", "kill", "stop"};
   constexpr const char* places[] = {"collective", "computation", "loader", "rendezvous"};
-  return std::string(faults[static_cast<int>(info.param.fault)]) + "_rank" + std::to_string(info.param.rank) + "_" +
-         places[static_cast<int>(info.param.place)];
+  return std::string(faults[static_cast<int>(test.fault)]) + "_rank" + std::to_string(test.rank) + "_" +
+         places[static_cast<int>(test.place)];
 }
 
-INSTANTIATE_TEST_SUITE_P(Matrix, FailingRank, testing::ValuesIn(all_cases()), name_of);
+void PrintTo(const Case& test, std::ostream* to) { *to << name_of(test); }
+
+INSTANTIATE_TEST_SUITE_P(Matrix, FailingRank, testing::ValuesIn(all_cases()),
+                         [](const auto& info) { return name_of(info.param); });
 
 }  // namespace
 }  // namespace lockstep::launch

@@ -108,19 +108,21 @@ void run_rank(const std::function<void()>& function, const state::Environment& e
     state::reset_process_rank();
     const auto rank = state::RankContext::from(environment);
     const state::StateScope scope(rank);
+    const auto fail_with = [&](const std::exception& error) {
+      write_report(report, std::string(kind_of(error)), brief(error));
+      rank->report_failure(error);
+      code = 1;
+    };
     try {
       function();
       write_report(report, kOk, "");
     } catch (const std::exception& error) {
-      write_report(report, std::string(kind_of(error)), brief(error));
-      rank->report_failure(error);
-      code = 1;
+      fail_with(error);
+    } catch (...) {
+      fail_with(RuntimeError("an exception of unknown type"));
     }
   } catch (const std::exception& error) {
     write_report(report, std::string(kind_of(error)), brief(error));
-    code = 1;
-  } catch (...) {
-    write_report(report, "RuntimeError", "an exception of unknown type");
     code = 1;
   }
   std::cout.flush();

@@ -70,6 +70,22 @@ class Lines {
 
 }  // namespace
 
+namespace {
+
+comm::FailureNote note_of(const RankFailure& failure) {
+  if (failure.signal != 0) {
+    return {.rank = failure.rank,
+            .kind = failure.kind,
+            .message = fmt::format("ended by signal {} ({})", failure.signal, strsignal(failure.signal))};
+  }
+  if (failure.kind == "exit") {
+    return {.rank = failure.rank, .kind = "exit", .message = fmt::format("exited with code {}", failure.exit_code)};
+  }
+  return {.rank = failure.rank, .kind = failure.kind, .message = failure.message};
+}
+
+}  // namespace
+
 struct RankWatcher::Watched {
   explicit Watched(RankProcess process)
       : rank(process.rank),
@@ -159,12 +175,7 @@ void RankWatcher::judge(Watched& rank, int status) {
   } else {
     failure.exit_code = WEXITSTATUS(status);
   }
-  if (!report && !rank.overdue) {
-    board_.post({.rank = rank.rank,
-                 .kind = failure.kind,
-                 .message = failure.signal != 0 ? fmt::format("ended by signal {} ({})", failure.signal, strsignal(failure.signal))
-                                                : fmt::format("exited with code {}", failure.exit_code)});
-  }
+  if (!rank.overdue) board_.post(note_of(failure));  // the first note stands: a rank that told the others itself came first
   rank.failure = failure;
   if (!first_failure_) first_failure_ = steady_clock::now();
 }

@@ -8,6 +8,7 @@
 #include <thread>
 #include <vector>
 
+#include "lockstep/comm/failure_board.h"
 #include "lockstep/comm/store.h"
 #include "lockstep/state/rank_context.h"
 
@@ -29,6 +30,23 @@ class Outcomes {
   std::ptrdiff_t num_first_hand_ = 0;
 };
 
+// What the others learn from if this rank fails before it has met them.
+void post(const comm::Store& store, World world, const RankFailure& failure) {
+  comm::FailureBoard(store, world).post({.rank = failure.rank, .kind = failure.kind, .message = failure.message});
+}
+
+// The function in its rank's context; none when it did well.
+std::exception_ptr error_of(const std::function<void()>& function) {
+  try {
+    function();
+    return nullptr;
+  } catch (const std::exception&) {
+    return std::current_exception();
+  } catch (...) {
+    return std::make_exception_ptr(RuntimeError("an exception of unknown type"));
+  }
+}
+
 }  // namespace
 
 void thread_launcher(const std::function<void()>& function, int num_ranks, const ThreadLauncherOptions& options) {
@@ -44,14 +62,19 @@ void thread_launcher(const std::function<void()>& function, int num_ranks, const
   for (int rank = 0; rank < num_ranks; ++rank) {
     threads.emplace_back([&, rank] {
       at::set_num_threads(1);
-      const auto context = state::RankContext::for_thread({.rank = rank, .size = num_ranks}, store, environment);
+      const World world{.rank = rank, .size = num_ranks};
+      const auto context = state::RankContext::for_thread(world, store, environment);
       const state::StateScope scope(context);
+      const auto failed = error_of(function);
+      if (!failed) return;
       try {
-        function();
+        std::rethrow_exception(failed);
       } catch (const std::exception& error) {
+        const bool is_first_hand = dynamic_cast<const RankLost*>(&error) == nullptr;
+        RankFailure failure{.rank = rank, .kind = std::string(kind_of(error)), .message = brief(error)};
+        if (is_first_hand && !context->partial) post(store, world, failure);
         context->report_failure(error);
-        outcomes.add({.rank = rank, .kind = std::string(kind_of(error)), .message = brief(error)},
-                     dynamic_cast<const RankLost*>(&error) == nullptr);
+        outcomes.add(std::move(failure), is_first_hand);
       }
     });
   }

@@ -6,13 +6,15 @@
 
 #include <iostream>
 #include <numeric>
-#include <thread>
 #include <torch/cuda.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/logging.h"
 #include "lockstep/state/exit_reporting.h"
+#include "lockstep/state/physical_cores.h"
 #include "lockstep/value/split.h"
+#include "lockstep/value/tensor_ops.h"
+#include "lockstep/value/traverse.h"
 
 namespace lockstep::state {
 namespace {
@@ -34,8 +36,7 @@ at::Device device_of(const Placement& placement, const Environment& environment)
 // Ranks of one machine share its cores; OpenMP would give every one of them all (STATE-005).
 void share_cores(const Placement& placement, const Environment& environment) {
   if (environment.number("OMP_NUM_THREADS").value_or(0) > 0) return;
-  const int cores = std::max(1, static_cast<int>(std::thread::hardware_concurrency()));
-  const int threads = std::max(1, cores / std::max(1, placement.local.size));
+  const int threads = std::max(1, num_physical_cores() / std::max(1, placement.local.size));
   at::set_num_threads(threads);
   if (placement.local.rank == 0) {
     log::warning(fmt::format("OMP_NUM_THREADS is unset: each of {} local ranks computes with {} thread{}",
@@ -145,8 +146,21 @@ void PartialState::print(std::string_view line) const {
   if (is_local_main_process()) std::cout << line << std::endl;
 }
 
+namespace {
+
+// The tensors that were split themselves; elements of a list that was split stay where they are.
+Value split_tensors_on(at::Device device, const Value& part) {
+  if (part.is_tensor()) return value::send_to_device(part, device);
+  if (!part.is_dict()) return part;
+  return value::map_children(part, [device](const Value& child, std::size_t) { return split_tensors_on(device, child); });
+}
+
+}  // namespace
+
 Value PartialState::split_between_processes(const Value& inputs, bool apply_padding) const {
-  return value::split_between(inputs, {.rank = process_index(), .size = num_processes()}, apply_padding);
+  const World world{.rank = process_index(), .size = num_processes()};
+  auto part = value::split_between(inputs, world, apply_padding);
+  return apply_padding && world.size > 1 ? split_tensors_on(device(), part) : part;
 }
 
 void PartialState::destroy_process_group() {

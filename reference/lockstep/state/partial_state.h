@@ -58,7 +58,8 @@ class LOCKSTEP_API PartialState {
 
   /// This rank's share of a list, tuple, tensor (dim 0) or dict of them (STATE-135..140). A copy of the input's parts; with
   /// one process the very input.
-  /// @param apply_padding  fill every share to the longest with the last element of the whole input
+  /// @param apply_padding  fill every share to the longest with the last element of the whole input; split tensors are then
+  ///                       moved to the device
   [[nodiscard]] Value split_between_processes(const Value& inputs, bool apply_padding = false) const;
 
   /// Ends the world of this rank: nobody waits for it afterwards. No effect when FORK_LAUNCHED (STATE-114).

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <concepts>
 #include <functional>
 #include <optional>
 #include <type_traits>
@@ -27,6 +28,7 @@ class LOCKSTEP_API MainProcessFirst {
  private:
   PartialState state_;
   bool is_first_;
+  int num_uncaught_;  // exceptions in flight where the scope began: only one more than that has failed the block
 };
 
 /// The same with the main process of each machine.
@@ -35,19 +37,27 @@ class LOCKSTEP_API LocalMainProcessFirst : public MainProcessFirst {
   explicit LocalMainProcessFirst(const PartialState& state) : MainProcessFirst(state, state.is_local_main_process()) {}
 };
 
-/// A function that runs where `condition` held when it was made, and elsewhere returns nothing: an empty optional, or
-/// simply returns when the function's result is void (STATE-133).
-template <typename Function>
-auto run_if(bool condition, Function function) {
-  return [condition, function = std::move(function)]<typename... Args>(Args&&... args) {
+/// A function that runs where `condition()` holds at the time of the call, and elsewhere returns nothing: an empty
+/// optional, or simply returns when the function's result is void (STATE-133).
+template <std::predicate Condition, typename Function>
+auto run_where(Condition condition, Function function) {
+  return [condition = std::move(condition), function = std::move(function)]<typename... Args>(Args&&... args) {
     using Result = std::invoke_result_t<const Function&, Args...>;
     if constexpr (std::is_void_v<Result>) {
-      if (condition) function(std::forward<Args>(args)...);
+      if (condition()) function(std::forward<Args>(args)...);
     } else {
-      return condition ? std::optional<Result>(function(std::forward<Args>(args)...)) : std::nullopt;
+      return condition() ? std::optional<Result>(function(std::forward<Args>(args)...)) : std::nullopt;
     }
   };
 }
+
+/// The same, with a condition that held or did not when the function was made.
+template <typename Function>
+auto run_if(bool condition, Function function) {
+  return run_where([condition] { return condition; }, std::move(function));
+}
+
+// Decided when they are made. A process that is not distributed runs all of them, whatever the index.
 
 template <typename Function>
 auto on_main_process(const PartialState& state, Function function) {
@@ -64,11 +74,11 @@ auto on_last_process(const PartialState& state, Function function) {
 /// Nowhere when no rank has that index.
 template <typename Function>
 auto on_process(const PartialState& state, int process_index, Function function) {
-  return run_if(state.process_index() == process_index, std::move(function));
+  return run_if(!state.use_distributed() || state.process_index() == process_index, std::move(function));
 }
 template <typename Function>
 auto on_local_process(const PartialState& state, int local_process_index, Function function) {
-  return run_if(state.local_process_index() == local_process_index, std::move(function));
+  return run_if(!state.use_distributed() || state.local_process_index() == local_process_index, std::move(function));
 }
 
 }  // namespace lockstep::state

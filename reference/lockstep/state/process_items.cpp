@@ -15,6 +15,7 @@ ProcessItems ProcessItems::capture() {
   return {.default_generator = generator.get_state(),
           .default_dtype = c10::get_default_dtype_as_scalartype(),
           .deterministic_algorithms = at::globalContext().deterministicAlgorithms(),
+          .deterministic_warn_only = at::globalContext().deterministicAlgorithmsWarnOnly(),
           .output = std::cout.rdbuf(),
           .logger = log::settings()};
 }
@@ -26,7 +27,7 @@ void ProcessItems::install() const {
     generator.set_state(default_generator);
   }
   c10::set_default_dtype(c10::scalarTypeToTypeMeta(default_dtype));
-  at::globalContext().setDeterministicAlgorithms(deterministic_algorithms, /*warn_only=*/false);
+  at::globalContext().setDeterministicAlgorithms(deterministic_algorithms, deterministic_warn_only);
   std::cout.rdbuf(output);
   log::set_settings(logger);
 }

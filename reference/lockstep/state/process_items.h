@@ -16,6 +16,7 @@ struct LOCKSTEP_API ProcessItems {
   at::Tensor default_generator;          ///< state of LibTorch's default CPU generator, [5056] bytes
   c10::ScalarType default_dtype = c10::ScalarType::Float;
   bool deterministic_algorithms = false;
+  bool deterministic_warn_only = false;  ///< warn of an algorithm that is not, instead of refusing it
   std::streambuf* output = nullptr;      ///< where std::cout writes
   log::Settings logger;
 

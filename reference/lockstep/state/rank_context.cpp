@@ -108,7 +108,9 @@ void RankContext::report_exit(int code) noexcept {
                            .kind = "exit",
                            .message = fmt::format("exited with code {} while others were at work", code),
                            .step = account_->stamp().step});
-  leave_world(*partial);
+  // The end of the process closes its connections. Closing them here would wake this rank's other threads with errors of
+  // their own; only a rank that hosts the store has to stay for its readers, who look once their waits have failed.
+  if (partial->store && partial->store->is_server()) leave_world(*partial);
 }
 
 ThreadRanksScope::ThreadRanksScope() { ++num_thread_worlds; }

@@ -132,6 +132,13 @@ void Accelerator::backward(const at::Tensor& loss, const std::optional<at::Tenso
                         .got = fmt::format("a loss of shape [{}]", fmt::join(loss.sizes(), ", ")),
                         .fix = "Take its mean() or sum(), or pass the gradient with respect to it."});
   }
+  if (!loss.requires_grad()) {
+    throw RuntimeError({.where = "backward",
+                        .expected = "a loss that depends on a parameter which is trained",
+                        .got = "one that requires no gradient",
+                        .fix = "Give the model parameters, unfreeze some, and do not detach its outputs or compute the loss "
+                               "under NoGradGuard."});
+  }
   const accounting::PhaseScope phase(account(), accounting::Phase::backward);
   const bool synchronising = sync_gradients() || gradient_state().sync_each_batch;
   account().emit([&] { return accounting::Backward{.edge = accounting::Edge::begin, .synchronising = synchronising}; });

@@ -136,10 +136,21 @@ class LOCKSTEP_API Accelerator {
     return Accumulation({model.engine().get()}, /*synchronise=*/false);
   }
 
+  /// While it lives, backward reduces what no_sync has gathered so far and its own gradients, although the forward ran under
+  /// no_sync: for several forwards before the first backward. Not with find_unused_parameters, which looks at the forward
+  /// (ACC-010).
+  template <typename Net>
+  [[nodiscard]] Accumulation trigger_sync_in_backward(const modules::Prepared<Net>& model) {
+    Accumulation scope({model.engine().get()}, /*synchronise=*/true);
+    if (model.engine()) model.engine()->after_forward({});
+    return scope;
+  }
+
   /// Adds the gradient of loss / gradient_accumulation_steps (ACC-005).
   /// @param loss      scalar, unless `gradient` is given
   /// @param gradient  d(objective)/d(loss), of the loss's shape
-  /// @throws RuntimeError  for a loss that is no scalar, and for parameters that took no part in it (DDP-005)
+  /// @throws RuntimeError  for a loss that is no scalar or depends on nothing that is trained, and for parameters that took
+  ///                       no part in it (DDP-005)
   void backward(const at::Tensor& loss, const std::optional<at::Tensor>& gradient = {}, bool retain_graph = false);
 
   /// Scales the gradients to at most `max_norm`; returns their norm before (ACC-040). Adds no communication.

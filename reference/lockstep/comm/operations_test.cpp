@@ -4,10 +4,9 @@
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 
-#include <mutex>
+#include <map>
 #include <numeric>
 
-#include "lockstep/base/logging.h"
 #include "lockstep/comm/comm_test_support.h"
 
 namespace lockstep::comm {
@@ -48,7 +47,7 @@ ProcessGroup debug_group(TestRank& me) {
                               me.account, me.failures);
 }
 
-std::size_t num_collectives(const TestRank& me) { return me.account->num_collectives(); }
+std::int64_t num_collectives(const TestRank& me) { return me.account->traffic().total().calls; }
 
 // -- gather --------------------------------------------------------------------------------------------------------------
 

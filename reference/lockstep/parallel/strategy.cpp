@@ -1,6 +1,10 @@
 #include "lockstep/parallel/strategy.h"
 
+#include <algorithm>
+#include <torch/nn/module.h>
+
 #include "lockstep/parallel/ddp/distributed_data_parallel.h"
+#include "lockstep/parallel/ddp/verify_parameters.h"
 
 namespace lockstep::parallel {
 
@@ -13,11 +17,19 @@ class SingleProcess final : public Strategy {
   std::shared_ptr<modules::ModelEngine> prepare(const std::shared_ptr<torch::nn::Module>&) override { return nullptr; }
 };
 
+bool has_trained_parameters(const torch::nn::Module& model) {
+  return std::ranges::any_of(model.parameters(), [](const at::Tensor& parameter) { return parameter.requires_grad(); });
+}
+
 class DataParallel final : public Strategy {
  public:
   explicit DataParallel(StrategyRequest request) : request_(std::move(request)) {}
 
   std::shared_ptr<modules::ModelEngine> prepare(const std::shared_ptr<torch::nn::Module>& model) override {
+    if (!has_trained_parameters(*model)) {
+      verify_parameters(*model, request_.group);  // the others, which may have some, are about to compare
+      return nullptr;                             // DDP-010
+    }
     return std::make_shared<DistributedDataParallel>(model, request_.group, request_.ddp);
   }
 

@@ -19,7 +19,7 @@ class LOCKSTEP_API Strategy {
  public:
   virtual ~Strategy();
 
-  /// The engine for one model; none when the model needs no help. Called on all ranks, for the same models in the same
+  /// The engine for one model; none when the model needs no help: nothing in it is trained. Called on all ranks, for the same models in the same
   /// order. The model is on its device already.
   virtual std::shared_ptr<modules::ModelEngine> prepare(const std::shared_ptr<torch::nn::Module>& model) = 0;
 };

@@ -8,17 +8,16 @@
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 #include <torch/nn/module.h>
+#include <unordered_set>
 
 #include "lockstep/base/error.h"
+#include "lockstep/parallel/ddp/bucket_plan.h"
 #include "lockstep/parallel/ddp/verify_parameters.h"
 
 namespace lockstep::parallel {
 namespace {
 
-constexpr std::int64_t kMiB = 1 << 20;
-constexpr std::int64_t kDefaultBucketCap = 25 * kMiB;
-constexpr std::int64_t kDefaultFirstBucketCap = kMiB;
-constexpr std::size_t kBroadcastBuffer = 250 * kMiB;  // how much of the state is broadcast in one go
+constexpr std::size_t kBroadcastBuffer = 250 << 20;  // how much of the state is broadcast in one go
 
 // The accumulator of a parameter lives only as long as somebody holds it, and its hooks with it.
 using Accumulator = std::shared_ptr<torch::autograd::Node>;
@@ -44,10 +43,12 @@ struct TrainedParameter {
   std::shared_ptr<std::atomic<bool>> ready = std::make_shared<std::atomic<bool>>(false);
 };
 
+// A tied parameter is one, under the first of its names.
 std::vector<TrainedParameter> trained_parameters(const torch::nn::Module& model) {
   std::vector<TrainedParameter> trained;
+  std::unordered_set<const at::TensorImpl*> seen;
   for (const auto& item : model.named_parameters()) {
-    if (!item.value().requires_grad()) continue;
+    if (!item.value().requires_grad() || !seen.insert(item.value().unsafeGetTensorImpl()).second) continue;
     TrainedParameter parameter{.name = item.key(), .tensor = item.value()};
     parameter.accumulator = torch::autograd::impl::grad_accumulator(parameter.tensor);
     parameter.accumulator->add_post_hook(std::make_unique<ReadyHook>(parameter.ready));
@@ -64,26 +65,15 @@ std::vector<at::Tensor> tensors_of(const std::vector<TrainedParameter>& paramete
 
 std::vector<at::Tensor> buffers_of(const torch::nn::Module& model) { return model.buffers(/*recurse=*/true); }
 
-// Rank 0's values for all. Versions are not bumped: autograd's saved tensors stay valid.
+// Rank 0's values for all. They are written past the tensors' version counters: what an earlier forward saved for its
+// backward stays valid (case J5: two forwards of a model with running statistics, then one backward).
 void broadcast_from_first(const comm::ProcessGroup& group, const std::vector<at::Tensor>& tensors) {
   if (tensors.empty()) return;
   std::vector<at::Tensor> detached;
-  for (const auto& tensor : tensors) detached.push_back(tensor.detach());
+  for (const auto& tensor : tensors) detached.push_back(tensor.variable_data());
   group.explain_failures("broadcast of the model from rank 0", [&] {
     c10d::broadcast_coalesced(group.handle(), detached, kBroadcastBuffer, /*rank=*/0);
   });
-}
-
-// Where buckets are not rebuilt in the order of the first backward (search on), they are cut once, in registration order,
-// and reduced from the back, since backward runs from the back. Otherwise the first iteration uses a single one (DDP-004).
-std::vector<std::vector<std::size_t>> first_buckets(const std::vector<at::Tensor>& parameters, bool are_rebuilt,
-                                                    std::int64_t first_cap, std::int64_t cap) {
-  const std::vector<std::size_t> limits =
-      are_rebuilt ? std::vector<std::size_t>{std::numeric_limits<std::size_t>::max()}
-                  : std::vector<std::size_t>{static_cast<std::size_t>(first_cap), static_cast<std::size_t>(cap)};
-  auto [buckets, sizes] = c10d::compute_bucket_assignment_by_size(parameters, limits);
-  std::ranges::reverse(buckets);
-  return buckets;
 }
 
 std::unique_ptr<c10d::Reducer> make_reducer(const std::vector<TrainedParameter>& trained, const comm::ProcessGroup& group,
@@ -91,13 +81,12 @@ std::unique_ptr<c10d::Reducer> make_reducer(const std::vector<TrainedParameter>&
   const auto parameters = tensors_of(trained);
   std::unordered_map<std::size_t, std::string> names;
   for (std::size_t i = 0; i < trained.size(); ++i) names[i] = trained[i].name;
-  const auto cap = kwargs.bucket_cap_mb ? *kwargs.bucket_cap_mb * kMiB : kDefaultBucketCap;
-  const auto first_cap = kwargs.bucket_cap_mb ? cap : kDefaultFirstBucketCap;
+  const auto limits = bucket_limits(kwargs.bucket_cap_mb);
   const bool are_rebuilt = kwargs.static_graph || !kwargs.find_unused_parameters;
   return std::make_unique<c10d::Reducer>(
-      parameters, first_buckets(parameters, are_rebuilt, first_cap, cap), group.handle(),
-      std::vector<bool>(parameters.size(), false), cap, kwargs.find_unused_parameters, kwargs.gradient_as_bucket_view,
-      names, first_cap, /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false, std::vector<std::int64_t>{});
+      parameters, first_buckets(parameters, limits, are_rebuilt), group.handle(), std::vector<bool>(parameters.size(), false),
+      limits.other_bytes, kwargs.find_unused_parameters, kwargs.gradient_as_bucket_view, names, limits.first_bytes,
+      /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false, std::vector<std::int64_t>{});
 }
 
 }  // namespace
@@ -136,6 +125,7 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
 DistributedDataParallel::~DistributedDataParallel() {
   try {
     parts_->reducer->remove_autograd_hooks();  // the model may go on without us
+    for (const auto* data : parts_->labelled) group_.unlabel(data);
   } catch (const std::exception&) {
   }
 }
@@ -191,7 +181,7 @@ std::vector<std::vector<std::string>> DistributedDataParallel::buckets() const {
   std::unordered_map<const at::TensorImpl*, std::string> names;
   for (const auto& parameter : parts_->trained) names[parameter.tensor.unsafeGetTensorImpl()] = parameter.name;
   std::vector<std::vector<std::string>> buckets;
-  for (const auto& bucket : parts_->reducer->get_grad_buckets()) {
+  for (const auto& bucket : parts_->reducer->get_grad_buckets(/*return_zero_tensors=*/false)) {
     auto& list = buckets.emplace_back();
     for (const auto& tensor : bucket.getParameters()) list.push_back(names.at(tensor.unsafeGetTensorImpl()));
   }

@@ -22,7 +22,8 @@ namespace lockstep::parallel {
 /// gradients, the mean of the ranks' local ones; unequal local batches therefore weigh alike (DDP-003).
 ///
 /// @throws RuntimeError        if no parameter requires a gradient
-/// @throws CollectiveMismatch  on every rank, if the ranks' models differ in their parameters' names, shapes or dtypes
+/// @throws CollectiveMismatch  on every rank, if the ranks' models differ in their parameters' names, shapes, dtypes, or in
+///                             which of them are frozen
 /// @clause DDP-001..008, 010..012
 /// @source Li et al. 2020, PyTorch Distributed, section 3; PyTorch, DistributedDataParallel
 class LOCKSTEP_API DistributedDataParallel final : public modules::ModelEngine {

@@ -23,7 +23,8 @@ using Json = nlohmann::ordered_json;
 Json devices() {
   Json list = Json::array({"cpu"});
   if (at::hasCUDA()) {
-    for (int device = 0; device < torch::cuda::device_count(); ++device) list.push_back("cuda:" + std::to_string(device));
+    for (int device = 0; device < torch::cuda::device_count(); ++device)
+      list.push_back("cuda:" + std::to_string(device));
   }
   return list;
 }
@@ -38,13 +39,14 @@ Json platform() {
 Json variables(const state::Environment& environment) {
   Json set = Json::object();
   for (const auto& [name, value] : environment.variables()) {
-    static const std::vector<std::string> prefixes = {"LOCKSTEP_", "ACCELERATE_", "OMPI_COMM_WORLD_", "PMI_", "MV2_",
-                                                      "SLURM_",    "GLOO_",       "NCCL_",            "TORCHELASTIC_"};
-    static const std::vector<std::string> names = {"RANK",           "LOCAL_RANK",  "WORLD_SIZE",    "LOCAL_WORLD_SIZE",
-                                                   "MASTER_ADDR",    "MASTER_PORT", "FORK_LAUNCHED", "CUDA_VISIBLE_DEVICES",
-                                                   "OMP_NUM_THREADS"};
+    static const std::vector<std::string> prefixes = {
+        "LOCKSTEP_", "ACCELERATE_", "OMPI_COMM_WORLD_", "PMI_", "MV2_", "SLURM_", "GLOO_", "NCCL_", "TORCHELASTIC_"};
+    static const std::vector<std::string> names = {
+        "RANK",        "LOCAL_RANK",    "WORLD_SIZE",           "LOCAL_WORLD_SIZE", "MASTER_ADDR",
+        "MASTER_PORT", "FORK_LAUNCHED", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS"};
     const bool is_named = std::ranges::find(names, name) != names.end();
-    const bool has_prefix = std::ranges::any_of(prefixes, [&name](const auto& prefix) { return name.starts_with(prefix); });
+    const bool has_prefix =
+        std::ranges::any_of(prefixes, [&name](const auto& prefix) { return name.starts_with(prefix); });
     if (is_named || has_prefix) set[name] = value;
   }
   return set;
@@ -98,7 +100,8 @@ void print(const Json& description) {
 }  // namespace
 
 void add_env_command(CLI::App& app) {
-  auto* command = app.add_subcommand("env", "Show versions, devices, backends and variables in force, for a bug report");
+  auto* command =
+      app.add_subcommand("env", "Show versions, devices, backends and variables in force, for a bug report");
   command->footer("Example: lockstep env --json");
   const auto as_json = std::make_shared<bool>(false);
   command->add_flag("--json", *as_json, "print one JSON document");

@@ -11,8 +11,9 @@ int main(int argc, char** argv) {
   app.name("lockstep");
   app.require_subcommand(1);
   app.set_version_flag("--version", LOCKSTEP_VERSION);
-  app.footer("Exit codes: 0 well, 1 judged not well, 2 usage, 12 a rank failed; the whole table is in the README.\n"
-             "Example: lockstep env");
+  app.footer(
+      "Exit codes: 0 well, 1 judged not well, 2 usage, 12 a rank failed; the whole table is in the README.\n"
+      "Example: lockstep env");
   lockstep::cli::add_env_command(app);
   try {
     app.parse(argc, argv);

@@ -26,3 +26,14 @@ function(lockstep_test folder)
     set_tests_properties(${name} PROPERTIES LABELS ${folder} TIMEOUT 600)
   endif()
 endfunction()
+
+# lockstep_tsan_test(NAME PROGRAM FILTER): tests of a program that keep out of LibTorch's thread pools, as an entry of its own
+# for `ci/sanitize tsan`. Only in that build; elsewhere they run with their program.
+function(lockstep_tsan_test name program filter)
+  if(NOT LOCKSTEP_SANITIZE STREQUAL "thread")
+    return()
+  endif()
+  add_test(NAME tsan.${name} COMMAND "${PROJECT_SOURCE_DIR}/ci/run_one" $<TARGET_FILE:${program}>
+           "--gtest_filter=${filter}")
+  set_tests_properties(tsan.${name} PROPERTIES LABELS tsan TIMEOUT 600)
+endfunction()

@@ -2,12 +2,12 @@
 //
 //   01_train_digits --num_processes 3 --epochs 5 --seed 1     starts three ranks on this machine
 //   torchrun --no-python --nproc_per_node 2 01_train_digits   is one rank of the environment
+#include <fmt/format.h>
 #include <torch/torch.h>
 
 #include <CLI/CLI.hpp>
 #include <chrono>
 #include <cstdio>
-#include <numeric>
 
 #include "digits.h"
 #include "lockstep/accelerator/accelerator.h"
@@ -56,10 +56,11 @@ void print_epoch(Accelerator& accelerator, int epoch, double loss, const Seen& s
   // Sums and lists over the ranks: every rank takes part, the main one prints.
   const auto mean = accelerator.reduce(torch::full({1}, loss, torch::kDouble), lockstep::comm::Reduction::mean);
   const auto counts = accelerator.gather(torch::tensor({{seen.samples, seen.repeated}}, torch::kLong)).tensor();
-  const auto samples = counts.dim() == 2 ? counts.select(1, 0) : counts;
-  std::string text = c10::str("epoch ", epoch, " loss ", mean.tensor().item<double>(), " samples");
-  for (std::int64_t rank = 0; rank < samples.size(0); ++rank) text += c10::str(' ', samples[rank].item<std::int64_t>());
-  text += c10::str(" (", counts.select(1, 1).sum().item<std::int64_t>(), " repeated) ", seconds, " s");
+  const auto samples = counts.select(1, 0);
+  auto text = fmt::format("epoch {} loss {:.4f} samples", epoch, mean.tensor().item<double>());
+  for (std::int64_t rank = 0; rank < samples.size(0); ++rank)
+    text += fmt::format(" {}", samples[rank].item<std::int64_t>());
+  text += fmt::format(" ({} repeated) {:.2f} s", counts.select(1, 1).sum().item<std::int64_t>(), seconds);
   accelerator.print(text);
 }
 
@@ -71,8 +72,8 @@ void train(const Arguments& arguments) {
       data.train, {.batch_size = arguments.batch_size, .shuffle = true, .num_workers = arguments.num_workers});
   lockstep::data::DataLoader test_data(data.test, {.batch_size = arguments.batch_size});
   digits::Net net;
-  const auto adam = std::make_shared<torch::optim::AdamW>(net->parameters(),
-                                                          torch::optim::AdamWOptions(arguments.learning_rate));
+  const auto adam =
+      std::make_shared<torch::optim::AdamW>(net->parameters(), torch::optim::AdamWOptions(arguments.learning_rate));
   // Written for one process: a prepared scheduler moves by as many steps at a time as there are ranks.
   const auto total_steps = static_cast<double>(arguments.epochs * train_data.length());
   const auto decay = std::make_shared<lockstep::optim::LambdaLr>(
@@ -81,12 +82,13 @@ void train(const Arguments& arguments) {
       accelerator.prepare(net, adam, decay, train_data, test_data);
 
   Seen seen;
-  const auto subscription = accelerator.account().subscribe([&seen](const auto&, const lockstep::accounting::Event& event) {
-    const auto* batch = std::get_if<lockstep::accounting::Batch>(&event);
-    if (batch == nullptr) return;
-    seen.samples += static_cast<std::int64_t>(batch->indices.size());
-    seen.repeated += batch->padding;
-  });
+  const auto subscription =
+      accelerator.account().subscribe([&seen](const auto&, const lockstep::accounting::Event& event) {
+        const auto* batch = std::get_if<lockstep::accounting::Batch>(&event);
+        if (batch == nullptr) return;
+        seen.samples += static_cast<std::int64_t>(batch->indices.size());
+        seen.repeated += batch->padding;
+      });
   for (int epoch = 1; epoch <= arguments.epochs; ++epoch) {
     const auto start = std::chrono::steady_clock::now();
     seen = {};
@@ -104,9 +106,7 @@ void train(const Arguments& arguments) {
     const std::chrono::duration<double> time = std::chrono::steady_clock::now() - start;
     print_epoch(accelerator, epoch, loss_sum / steps, seen, time.count());
   }
-  char line[32];
-  std::snprintf(line, sizeof line, "accuracy %.4f", evaluate(accelerator, model, test_loader));
-  accelerator.print(line);
+  accelerator.print(fmt::format("accuracy {:.4f}", evaluate(accelerator, model, test_loader)));
 }
 
 }  // namespace
@@ -114,14 +114,22 @@ void train(const Arguments& arguments) {
 int main(int argc, char** argv) {
   Arguments arguments;
   CLI::App app{"Trains a small net on handwritten digits."};
-  app.add_option("--num_processes", arguments.num_processes, "start this many ranks here; without it, be one of the environment")
-      ->check(CLI::PositiveNumber);
-  app.add_option("--epochs", arguments.epochs)->check(CLI::PositiveNumber);
-  app.add_option("--batch_size", arguments.batch_size, "samples per rank and step")->check(CLI::PositiveNumber);
+  const CLI::Validator positive(
+      [](const std::string& text) {
+        double number = 0;
+        const bool good = CLI::detail::lexical_cast(text, number) && number > 0;
+        return good ? std::string() : "expected a positive number, got '" + text + "'";
+      },
+      "POSITIVE");
+  app.add_option("--num_processes", arguments.num_processes,
+                 "start this many ranks here; without it, be one of the environment")
+      ->check(positive);
+  app.add_option("--epochs", arguments.epochs)->check(positive);
+  app.add_option("--batch_size", arguments.batch_size, "samples per rank and step")->check(positive);
   app.add_option("--seed", arguments.seed);
-  app.add_option("--learning_rate", arguments.learning_rate)->check(CLI::PositiveNumber);
+  app.add_option("--learning_rate", arguments.learning_rate)->check(positive);
   app.add_option("--num_workers", arguments.num_workers, "loader threads per rank")->check(CLI::NonNegativeNumber);
-  app.add_option("--data", arguments.data, "digits.csv");
+  app.add_option("--data", arguments.data, "digits.csv")->check(CLI::ExistingFile);
   app.option_defaults()->always_capture_default();
   try {
     app.parse(argc, argv);

@@ -10,7 +10,6 @@ namespace digits {
 /// Handwritten digits: 8x8 grey images and their labels (fixtures/data/README.md).
 class Dataset {
  public:
-
   Dataset(torch::Tensor images, torch::Tensor labels) : images_(std::move(images)), labels_(std::move(labels)) {}
 
   [[nodiscard]] std::size_t size() const { return static_cast<std::size_t>(labels_.size(0)); }

@@ -38,7 +38,8 @@ Accelerator::Accelerator(const AcceleratorOptions& options)
   gradients.adjust_scheduler = plugin.adjust_scheduler;
   gradients.sync_with_dataloader = plugin.sync_with_dataloader;
   gradients.sync_each_batch = plugin.sync_each_batch;
-  registered_->strategy = parallel::make_strategy({.group = world_group(), .ddp = options.ddp_kwargs});
+  registered_->strategy = parallel::make_strategy(
+      {.group = world_group(), .ddp = options.ddp_kwargs, .on_accelerator = !device().is_cpu()});
 }
 
 Accelerator::~Accelerator() = default;
@@ -67,7 +68,8 @@ std::shared_ptr<modules::ModelEngine> Accelerator::prepare_model(const std::shar
   return engine;
 }
 
-std::shared_ptr<optim::PreparedOptimizer> Accelerator::prepare_optimizer(std::shared_ptr<torch::optim::Optimizer> optimizer) {
+std::shared_ptr<optim::PreparedOptimizer> Accelerator::prepare_optimizer(
+    std::shared_ptr<torch::optim::Optimizer> optimizer) {
   auto prepared =
       std::make_shared<optim::PreparedOptimizer>(std::move(optimizer), gradient_state(), state_.rank().account());
   registered_->optimizers.push_back(prepared);
@@ -114,8 +116,8 @@ std::shared_ptr<data::DataLoaderShard> Accelerator::prepare_data_loader(data::Da
     auto shared = at::full({1}, seed, at::kLong);
     return comm::broadcast(shared, group).tensor().item<std::int64_t>();
   };
-  return data::prepare_data_loader(std::move(loader), {.rank = process_index(), .size = num_processes()}, gradient_state(),
-                                   prepare);
+  return data::prepare_data_loader(std::move(loader), {.rank = process_index(), .size = num_processes()},
+                                   gradient_state(), prepare);
 }
 
 void Accelerator::begin_micro_batch() {
@@ -133,11 +135,12 @@ void Accelerator::backward(const at::Tensor& loss, const std::optional<at::Tenso
                         .fix = "Take its mean() or sum(), or pass the gradient with respect to it."});
   }
   if (!loss.requires_grad()) {
-    throw RuntimeError({.where = "backward",
-                        .expected = "a loss that depends on a parameter which is trained",
-                        .got = "one that requires no gradient",
-                        .fix = "Give the model parameters, unfreeze some, and do not detach its outputs or compute the loss "
-                               "under NoGradGuard."});
+    throw RuntimeError(
+        {.where = "backward",
+         .expected = "a loss that depends on a parameter which is trained",
+         .got = "one that requires no gradient",
+         .fix = "Give the model parameters, unfreeze some, and do not detach its outputs or compute the loss "
+                "under NoGradGuard."});
   }
   const accounting::PhaseScope phase(account(), accounting::Phase::backward);
   const bool synchronising = sync_gradients() || gradient_state().sync_each_batch;
@@ -163,7 +166,8 @@ void Accelerator::clip_grad_value_(const std::vector<at::Tensor>& parameters, do
 }
 
 bool Accelerator::optimizer_step_was_skipped() const {
-  return std::ranges::any_of(registered_->optimizers, [](const auto& optimizer) { return optimizer->step_was_skipped(); });
+  return std::ranges::any_of(registered_->optimizers,
+                             [](const auto& optimizer) { return optimizer->step_was_skipped(); });
 }
 
 Value Accelerator::gather_for_metrics(const Value& value, bool use_gather_object) const {

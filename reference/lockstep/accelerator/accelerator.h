@@ -27,8 +27,8 @@
 
 namespace lockstep {
 
-/// Makes a training loop for one process run on several: prepares model, optimizer, data and scheduler, and replaces the few
-/// calls that mean something else there.
+/// Makes a training loop for one process run on several: prepares model, optimizer, data and scheduler, and replaces
+/// the few calls that mean something else there.
 ///
 ///     Accelerator accelerator;
 ///     auto [model, optimizer, loader] = accelerator.prepare(Net(), optimizer_of_net, data_loader);
@@ -39,8 +39,8 @@ namespace lockstep {
 ///       optimizer->zero_grad();
 ///     }
 ///
-/// It composes and holds no algorithm of its own: who is where is state/, how gradients are synchronised parallel/, what a
-/// rank sees of the data data/. Accelerators of one rank share their state (STATE-101, 124).
+/// It composes and holds no algorithm of its own: who is where is state/, how gradients are synchronised parallel/,
+/// what a rank sees of the data data/. Accelerators of one rank share their state (STATE-101, 124).
 ///
 /// @source Accelerate, Accelerator
 class LOCKSTEP_API Accelerator {
@@ -76,7 +76,8 @@ class LOCKSTEP_API Accelerator {
   void set_gradient_accumulation_steps(int steps);
 
   // -- Preparing -----------------------------------------------------------------------------------------------------
-  /// Prepares each argument and returns the results in their order: the object alone for one argument, a tuple for several.
+  /// Prepares each argument and returns the results in their order: the object alone for one argument, a tuple for
+  /// several.
   ///
   /// | given                                               | returned                              |
   /// |-----------------------------------------------------|---------------------------------------|
@@ -95,7 +96,8 @@ class LOCKSTEP_API Accelerator {
     // Braces, so that the order of evaluation is that of the arguments: models communicate here.
     std::tuple first{prepare_first(std::forward<Objects>(objects))...};
     // Schedulers come second: they look for their optimizer among the prepared ones.
-    auto all = std::apply([this](auto&&... one) { return std::tuple{this->prepare_second(std::move(one))...}; }, std::move(first));
+    auto all = std::apply([this](auto&&... one) { return std::tuple{this->prepare_second(std::move(one))...}; },
+                          std::move(first));
     if constexpr (sizeof...(Objects) == 1) {
       return std::get<0>(std::move(all));
     } else {
@@ -136,9 +138,9 @@ class LOCKSTEP_API Accelerator {
     return Accumulation({model.engine().get()}, /*synchronise=*/false);
   }
 
-  /// While it lives, backward reduces what no_sync has gathered so far and its own gradients, although the forward ran under
-  /// no_sync: for several forwards before the first backward. Not with find_unused_parameters, which looks at the forward
-  /// (ACC-010).
+  /// While it lives, backward reduces what no_sync has gathered so far and its own gradients, although the forward ran
+  /// under no_sync: for several forwards before the first backward. Not with find_unused_parameters, which looks at the
+  /// forward (ACC-010).
   template <typename Net>
   [[nodiscard]] Accumulation trigger_sync_in_backward(const modules::Prepared<Net>& model) {
     Accumulation scope({model.engine().get()}, /*synchronise=*/true);
@@ -149,7 +151,8 @@ class LOCKSTEP_API Accelerator {
   /// Adds the gradient of loss / gradient_accumulation_steps (ACC-005).
   /// @param loss      scalar, unless `gradient` is given
   /// @param gradient  d(objective)/d(loss), of the loss's shape
-  /// @throws RuntimeError  for a loss that is no scalar or depends on nothing that is trained, and for parameters that took
+  /// @throws RuntimeError  for a loss that is no scalar or depends on nothing that is trained, and for parameters that
+  /// took
   ///                       no part in it (DDP-005)
   void backward(const at::Tensor& loss, const std::optional<at::Tensor>& gradient = {}, bool retain_graph = false);
 
@@ -163,8 +166,8 @@ class LOCKSTEP_API Accelerator {
   // -- Across the ranks ----------------------------------------------------------------------------------------------
   [[nodiscard]] Value gather(const Value& value) const { return comm::gather(value, world_group()); }
   [[nodiscard]] Value gather_object(const Value& list) const { return comm::gather_object(list, world_group()); }
-  /// gather, without the rows that only fill up the last batch of the active loader. A value with a leaf that is no tensor
-  /// (or without any leaf) is gathered as objects, and the flat list is cut (OPS-030..036).
+  /// gather, without the rows that only fill up the last batch of the active loader. A value with a leaf that is no
+  /// tensor (or without any leaf) is gathered as objects, and the flat list is cut (OPS-030..036).
   [[nodiscard]] Value gather_for_metrics(const Value& value, bool use_gather_object = false) const;
   [[nodiscard]] Value reduce(const Value& value, comm::Reduction reduction = comm::Reduction::sum) const {
     return comm::reduce(value, world_group(), reduction);
@@ -187,8 +190,8 @@ class LOCKSTEP_API Accelerator {
   [[nodiscard]] state::LocalMainProcessFirst local_main_process_first() const {
     return state::LocalMainProcessFirst(state_);
   }
-  // Functions that run on some ranks and elsewhere return nothing, decided at each call (STATE-133). A process that is not
-  // distributed runs all of them.
+  // Functions that run on some ranks and elsewhere return nothing, decided at each call (STATE-133). A process that is
+  // not distributed runs all of them.
   template <typename Function>
   [[nodiscard]] auto on_main_process(Function function) const {
     return state::run_where([state = state_] { return state.is_main_process(); }, std::move(function));

@@ -19,7 +19,9 @@ using data::test::Indices;
 using data::test::to_indices;
 using test::run_thread_ranks;
 
-data::DataLoader ids(std::size_t n, std::int64_t batch_size) { return {Ids{n}, {.batch_size = batch_size}}; }
+data::DataLoader ids(std::size_t n, std::int64_t batch_size) {
+  return data::DataLoader(Ids{n}, {.batch_size = batch_size});
+}
 
 // What every rank gets, step by step.
 Batches metrics_of(Accelerator& accelerator, std::size_t n, std::int64_t batch_size) {
@@ -88,7 +90,8 @@ TEST(OPS_032, OneScalarPerRankIsCutAsWell) {
     Accelerator accelerator;
     const auto loader = accelerator.prepare(ids(5, 2));
     std::vector<Value> means;
-    for (const Value& batch : *loader) means.push_back(accelerator.gather_for_metrics(batch.tensor().to(at::kFloat).mean()));
+    for (const Value& batch : *loader)
+      means.push_back(accelerator.gather_for_metrics(batch.tensor().to(at::kFloat).mean()));
     EXPECT_TRUE(means[0].tensor().equal(at::tensor({0.5F, 2.5F})));
     EXPECT_TRUE(means[1].tensor().equal(at::tensor({2.0F})));  // [4, 0], whose mean is 2, of rank 0 alone
   });
@@ -150,7 +153,8 @@ TEST(OPS_036, ARankWithoutObjectsGoesWithThoseThatHaveSome) {
   run_thread_ranks(3, [] {
     const Accelerator accelerator;
     const bool has_any = accelerator.process_index() != 1;
-    const auto mine = has_any ? Value::list({"of rank " + std::to_string(accelerator.process_index())}) : Value::list({});
+    const auto mine =
+        has_any ? Value::list({"of rank " + std::to_string(accelerator.process_index())}) : Value::list({});
     EXPECT_EQ(accelerator.gather_for_metrics(mine), Value::list({"of rank 0", "of rank 2"}));
   });
 }
@@ -168,7 +172,8 @@ TEST(OPS_037, ObjectsAndUseGatherObjectAreTaken) {
     const Accelerator accelerator;
     const int rank = accelerator.process_index();
     EXPECT_EQ(accelerator.gather_for_metrics(Value::list({rank, "x"})), Value::list({0, "x", 1, "x"}));
-    const auto tensors = accelerator.gather_for_metrics(Value::list({at::full({rank + 1}, rank)}), /*use_gather_object=*/true);
+    const auto tensors =
+        accelerator.gather_for_metrics(Value::list({at::full({rank + 1}, rank)}), /*use_gather_object=*/true);
     EXPECT_EQ(tensors[1].tensor().size(0), 2);
   });
 }
@@ -201,7 +206,8 @@ TEST(Cases, B3_SmallTailsAreCountedOnceAndInOrder) {
       Accelerator accelerator;
       for (const std::size_t n : {1, 3, 5, 9, 10, 17, 97, 99}) {
         for (const std::int64_t batch_size : {2, 4, 5, 8}) {
-          EXPECT_EQ(joined(metrics_of(accelerator, n, batch_size)), numbers_below(n)) << "n " << n << ", batch " << batch_size;
+          EXPECT_EQ(joined(metrics_of(accelerator, n, batch_size)), numbers_below(n))
+              << "n " << n << ", batch " << batch_size;
         }
       }
     });

@@ -16,9 +16,12 @@ namespace {
 
 using nlohmann::json;
 
-json recorded() {
-  std::ifstream file(LOCKSTEP_FIXTURES "/golden/data_sharding.json");
-  return json::parse(file);
+const json& recorded() {
+  static const json document = [] {
+    std::ifstream file(LOCKSTEP_FIXTURES "/golden/data_sharding.json");
+    return json::parse(file);
+  }();
+  return document;
 }
 
 json list_of(const Value& value) { return json(data::test::to_indices(value)); }
@@ -38,9 +41,9 @@ Value as_objects(const Value& batch) {
 void compare_record(const json& record) {
   SCOPED_TRACE(record.dump());
   Accelerator accelerator({.split_batches = record.at("mode") == "split"});
-  const auto loader = accelerator.prepare(
-      data::DataLoader(data::test::Ids{record.at("n")}, {.batch_size = record.at("b").get<std::int64_t>(),
-                                                         .drop_last = record.at("drop").get<int>() != 0}));
+  const auto loader = accelerator.prepare(data::DataLoader(
+      data::test::Ids{record.at("n")},
+      {.batch_size = record.at("b").get<std::int64_t>(), .drop_last = record.at("drop").get<int>() != 0}));
   json gather = json::array();
   json metrics = json::array();
   json objects = json::array();
@@ -84,12 +87,13 @@ TEST(GoldenMetrics, EveryRecordAmongThreadRanks) {
   EXPECT_GE(compared, 108U);
 }
 
-// The five sections that data sharding rests on; the first four are compared in data/golden_test.cpp, which fails when it
-// compares fewer than these.
+// The five sections that data sharding rests on; the first four are compared in data/golden_test.cpp, which fails when
+// it compares fewer than these.
 TEST(GoldenMetrics, TheSectionsSumToTheRecordsAskedFor) {
-  const auto document = recorded();
+  const auto& document = recorded();
   std::size_t sum = records_of(2, 1).size() + records_of(3, 1).size();
-  for (const char* section : {"batch_sampler_shard", "batch_sampler_shard_errors", "prepared_map", "seedable_sampler"}) {
+  for (const char* section :
+       {"batch_sampler_shard", "batch_sampler_shard_errors", "prepared_map", "seedable_sampler"}) {
     sum += document.at(section).size();
   }
   std::cout << "data sharding: " << sum << " records in five sections\n";

@@ -112,7 +112,8 @@ TEST(STATE_149, FreeMemoryDropsWhatIsRegisteredAndStartsTheCountAnew) {
     torch::nn::Linear net(2, 1);
     auto sgd = std::make_shared<torch::optim::SGD>(net->parameters(), torch::optim::SGDOptions(0.1));
     const std::weak_ptr<torch::optim::Optimizer> watched = sgd;
-    auto [optimizer, loader] = accelerator.prepare(std::move(sgd), data::DataLoader(Ids{4}));
+    auto [optimizer, loader] = accelerator.prepare(sgd, data::DataLoader(Ids{4}));
+    sgd.reset();
     static_cast<void>(accelerator.accumulate());
     EXPECT_FALSE(accelerator.sync_gradients());
     accelerator.free_memory(optimizer, loader);

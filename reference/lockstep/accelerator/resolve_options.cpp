@@ -11,10 +11,11 @@ namespace {
 bool resolve(const char* option, const std::optional<bool>& here, bool in_configuration, bool standard) {
   if (!here) return in_configuration;
   if (in_configuration != standard && in_configuration != *here) {
-    throw InvalidArgument({.where = fmt::format("Accelerator({})", option),
-                           .expected = "one value for the option",
-                           .got = fmt::format("{} in the constructor and {} in dataloader_config", *here, in_configuration),
-                           .fix = "Give it in one place."});
+    throw InvalidArgument(
+        {.where = fmt::format("Accelerator({})", option),
+         .expected = "one value for the option",
+         .got = fmt::format("{} in the constructor and {} in dataloader_config", *here, in_configuration),
+         .fix = "Give it in one place."});
   }
   return *here;
 }
@@ -47,9 +48,8 @@ config::DataLoaderConfiguration data_configuration_of(const AcceleratorOptions& 
 
 int checked_num_steps(int steps) {
   if (steps >= 1) return steps;
-  throw InvalidArgument({.where = "gradient_accumulation_steps",
-                         .expected = "at least 1",
-                         .got = std::to_string(steps)});
+  throw InvalidArgument(
+      {.where = "gradient_accumulation_steps", .expected = "at least 1", .got = std::to_string(steps)});
 }
 
 config::GradientAccumulationPlugin accumulation_of(const AcceleratorOptions& options,
@@ -65,7 +65,8 @@ config::GradientAccumulationPlugin accumulation_of(const AcceleratorOptions& opt
     return *plugin;
   }
   const auto steps = environment.number("ACCELERATE_GRADIENT_ACCUMULATION_STEPS");
-  return {.num_steps = checked_num_steps(steps.value_or(options.gradient_accumulation_steps)), .adjust_scheduler = false};
+  return {.num_steps = checked_num_steps(steps.value_or(options.gradient_accumulation_steps)),
+          .adjust_scheduler = false};
 }
 
 }  // namespace lockstep

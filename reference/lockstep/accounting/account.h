@@ -64,8 +64,8 @@ class LOCKSTEP_API Subscription {
 
 /// One rank's account: exact counters that are always on, and typed events for whoever subscribes (docs/events.md).
 ///
-/// Collectives may be posted from several threads of a rank (autograd, workers), so all members are safe to call from any
-/// of them. Observers are called on the emitting thread, one event at a time, and must not emit.
+/// Collectives may be posted from several threads of a rank (autograd, workers), so all members are safe to call from
+/// any of them. Observers are called on the emitting thread, one event at a time, and must not emit.
 class LOCKSTEP_API Account {
  public:
   explicit Account(int rank) { stamp_.rank = rank; }

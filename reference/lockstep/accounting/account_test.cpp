@@ -99,8 +99,16 @@ TEST(Account, CountsExactlyFromSeveralThreads) {
 }
 
 TEST(Events, AreOneJsonLineEach) {
-  const Collective call{.op = "allreduce", .group = "world", .ranks = {0, 1}, .seq = 4, .dtype = "Float", .elements = 2,
-                        .bytes = 8, .shapes = {{2}}, .reduce_op = "sum", .label = {"fc.weight"}};
+  const Collective call{.op = "allreduce",
+                        .group = "world",
+                        .ranks = {0, 1},
+                        .seq = 4,
+                        .dtype = "Float",
+                        .elements = 2,
+                        .bytes = 8,
+                        .shapes = {{2}},
+                        .reduce_op = "sum",
+                        .label = {"fc.weight"}};
   const auto line = nlohmann::json::parse(to_json_line({.rank = 1, .step = 3, .phase = Phase::backward}, call));
   EXPECT_EQ(line.at("v"), 1);
   EXPECT_EQ(line.at("event"), "collective");

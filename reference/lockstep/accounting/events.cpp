@@ -17,9 +17,9 @@ Json fields(const Backward& e) {
   return {{"edge", e.edge == Edge::begin ? "begin" : "end"}, {"synchronising", e.synchronising}};
 }
 Json fields(const Collective& e) {
-  Json json = {{"op", e.op},         {"group", e.group},   {"ranks", e.ranks},
-               {"seq", e.seq},       {"dtype", e.dtype},   {"elements", e.elements},
-               {"bytes", e.bytes},   {"shapes", e.shapes}, {"asynchronous", e.asynchronous}};
+  Json json = {{"op", e.op},       {"group", e.group},   {"ranks", e.ranks},
+               {"seq", e.seq},     {"dtype", e.dtype},   {"elements", e.elements},
+               {"bytes", e.bytes}, {"shapes", e.shapes}, {"asynchronous", e.asynchronous}};
   if (!e.reduce_op.empty()) json["reduce_op"] = e.reduce_op;
   if (e.peer >= 0) json["peer"] = e.peer;
   if (e.tag != 0) json["tag"] = e.tag;
@@ -42,8 +42,9 @@ std::string_view to_word(Phase phase) {
 }
 
 std::string_view name_of(const Event& event) {
-  constexpr std::array names = {"run_begin", "run_end", "epoch_begin", "batch",          "forward",        "backward",
-                                "collective", "reduced", "clipped",    "optimizer_step", "scheduler_step", "generator"};
+  constexpr std::array names = {"run_begin", "run_end",        "epoch_begin",    "batch",
+                                "forward",   "backward",       "collective",     "reduced",
+                                "clipped",   "optimizer_step", "scheduler_step", "generator"};
   static_assert(names.size() == std::variant_size_v<Event>);
   return names.at(event.index());
 }

@@ -23,14 +23,14 @@ struct Stamp {
 };
 
 /// One call of a collective or point-to-point operation, as it was posted.
-/// `op` is c10d's name in snake case: allreduce, broadcast, allgather, reduce_scatter, alltoall, gather, scatter, reduce,
-/// send, recv, barrier.
+/// `op` is c10d's name in snake case: allreduce, broadcast, allgather, reduce_scatter, alltoall, gather, scatter,
+/// reduce, send, recv, barrier.
 struct Collective {
   std::string op;
   std::string group;
-  std::vector<int> ranks;  ///< the group's members, as global ranks
-  std::uint64_t seq = 0;   ///< number of this call among the group's, counted from 1
-  std::string dtype;       ///< as ATen spells it, for example "Float"; empty for a barrier
+  std::vector<int> ranks;     ///< the group's members, as global ranks
+  std::uint64_t seq = 0;      ///< number of this call among the group's, counted from 1
+  std::string dtype;          ///< as ATen spells it, for example "Float"; empty for a barrier
   std::int64_t elements = 0;  ///< of this rank's input
   std::int64_t bytes = 0;     ///< of this rank's input
   std::vector<std::vector<std::int64_t>> shapes;
@@ -77,7 +77,7 @@ struct Clipped {
 };
 
 struct OptimizerStep {
-  bool skipped = false;  ///< asked for, not done: the scaler found an infinity
+  bool skipped = false;                ///< asked for, not done: the scaler found an infinity
   std::vector<double> learning_rates;  ///< per parameter group, those that the step used
 };
 

@@ -29,7 +29,8 @@ TEST(RankLost, NamesTheRankAndTheCause) {
 }
 
 TEST(ChildFailed, PutsTheFirstCauseOnTop) {
-  const ChildFailed failed({{.rank = 1, .kind = "signal", .signal = 9}, {.rank = 0, .kind = "RuntimeError", .message = "m"}});
+  const ChildFailed failed(
+      {{.rank = 1, .kind = "signal", .signal = 9}, {.rank = 0, .kind = "RuntimeError", .message = "m"}});
   EXPECT_STREQ(failed.what(), "rank 1: ended by signal 9 (Killed)\nand, after it:\n  rank 0: RuntimeError: m");
   EXPECT_EQ(failed.first().rank, 1);
 }

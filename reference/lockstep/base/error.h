@@ -35,12 +35,12 @@ class LOCKSTEP_API Error : public std::runtime_error {
 };
 
 /// Declares an error type whose kind is fixed. Each takes a Problem, or a finished sentence.
-#define LOCKSTEP_DECLARE_ERROR(Type, Kind)                                     \
-  class LOCKSTEP_API Type : public Error {                                     \
-   public:                                                                     \
-    explicit Type(const Problem& problem) : Error(Kind, to_text(problem)) {}   \
-    explicit Type(const std::string& message) : Error(Kind, message) {}        \
-    ~Type() override;                                                          \
+#define LOCKSTEP_DECLARE_ERROR(Type, Kind)                                   \
+  class LOCKSTEP_API Type : public Error {                                   \
+   public:                                                                   \
+    explicit Type(const Problem& problem) : Error(Kind, to_text(problem)) {} \
+    explicit Type(const std::string& message) : Error(Kind, message) {}      \
+    ~Type() override;                                                        \
   }
 
 LOCKSTEP_DECLARE_ERROR(InvalidArgument, "ValueError");

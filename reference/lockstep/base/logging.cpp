@@ -1,5 +1,5 @@
-// spdlog comes from the distribution and is built on its fmt; LibTorch's include folder holds another fmt, so this folder
-// is compiled without it.
+// spdlog comes from the distribution and is built on its fmt; LibTorch's include folder holds another fmt, so this
+// folder is compiled without it.
 #include "lockstep/base/logging.h"
 
 #include <spdlog/sinks/stdout_sinks.h>
@@ -51,9 +51,8 @@ Level level_from(std::string_view word) {
   if (word == "warning") return Level::warning;
   if (word == "error") return Level::error;
   if (word == "off") return Level::off;
-  throw InvalidArgument({.where = "log level",
-                         .expected = "debug, info, warning, error or off",
-                         .got = "'" + std::string(word) + "'"});
+  throw InvalidArgument(
+      {.where = "log level", .expected = "debug, info, warning, error or off", .got = "'" + std::string(word) + "'"});
 }
 
 Settings settings() {

@@ -20,8 +20,6 @@ World checked(World world, const std::string& where) {
   return world;
 }
 
-std::string to_text(World world) {
-  return "rank " + std::to_string(world.rank) + " of " + std::to_string(world.size);
-}
+std::string to_text(World world) { return "rank " + std::to_string(world.rank) + " of " + std::to_string(world.size); }
 
 }  // namespace lockstep

@@ -80,7 +80,8 @@ void AccountedBackend::refuse_what_cannot_be(const Call& call) const {
   capabilities_.require(call.operation);
   for (const auto& tensor : *call.inputs) {
     if (tensor.is_meta()) {
-      throw InvalidArgument({.where = call.operation, .expected = "a tensor with data", .got = "a tensor on the meta device"});
+      throw InvalidArgument(
+          {.where = call.operation, .expected = "a tensor with data", .got = "a tensor on the meta device"});
     }
     capabilities_.require(call.operation, tensor.scalar_type(), ours(call.reduce_op));
   }
@@ -113,8 +114,8 @@ void AccountedBackend::require_one(const char* operation, std::size_t count) con
 }
 
 // What the backend is asked for instead, with the same result.
-template <typename Options>
-Options AccountedBackend::asked(Options options, const at::Tensor& tensor) const {
+template <typename ReductionOptions>
+ReductionOptions AccountedBackend::asked(ReductionOptions options, const at::Tensor& tensor) const {
   if (const auto op = ours(options.reduceOp)) {
     options.reduceOp = static_cast<c10d::ReduceOp::RedOpType>(capabilities_.stand_in(tensor.scalar_type(), *op));
   }
@@ -123,11 +124,12 @@ Options AccountedBackend::asked(Options options, const at::Tensor& tensor) const
 
 AccountedBackend::WorkPtr AccountedBackend::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
   require_one("allreduce", tensors.size());
-  return run({.operation = "allreduce", .inputs = &tensors, .reduce_op = options.reduceOp, .asynchronous = options.asyncOp},
-             [&](StandIns& stand_ins) {
-               auto given = stand_ins.targets(tensors);
-               return inner_->allreduce(given, asked(options, given.front()));
-             });
+  return run(
+      {.operation = "allreduce", .inputs = &tensors, .reduce_op = options.reduceOp, .asynchronous = options.asyncOp},
+      [&](StandIns& stand_ins) {
+        auto given = stand_ins.targets(tensors);
+        return inner_->allreduce(given, asked(options, given.front()));
+      });
 }
 
 AccountedBackend::WorkPtr AccountedBackend::allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) {
@@ -140,11 +142,12 @@ AccountedBackend::WorkPtr AccountedBackend::allreduce_sparse(Tensors& tensors, c
 AccountedBackend::WorkPtr AccountedBackend::allreduce_coalesced(Tensors& tensors,
                                                                 const c10d::AllreduceCoalescedOptions& options) {
   require_some("allreduce", tensors.size());
-  return run({.operation = "allreduce", .inputs = &tensors, .reduce_op = options.reduceOp, .asynchronous = options.asyncOp},
-             [&](StandIns& stand_ins) {
-               auto given = stand_ins.targets(tensors);
-               return inner_->allreduce_coalesced(given, asked(options, given.front()));
-             });
+  return run(
+      {.operation = "allreduce", .inputs = &tensors, .reduce_op = options.reduceOp, .asynchronous = options.asyncOp},
+      [&](StandIns& stand_ins) {
+        auto given = stand_ins.targets(tensors);
+        return inner_->allreduce_coalesced(given, asked(options, given.front()));
+      });
 }
 
 AccountedBackend::WorkPtr AccountedBackend::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
@@ -352,9 +355,10 @@ void AccountedBackend::monitoredBarrier(const c10d::BarrierOptions& options, boo
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    throw Timeout({.where = fmt::format("barrier #{} of group {}", sequence, group_->name),
-                   .expected = fmt::format("all ranks within {} s", static_cast<double>(options.timeout.count()) / 1000),
-                   .got = brief(error)});
+    throw Timeout(
+        {.where = fmt::format("barrier #{} of group {}", sequence, group_->name),
+         .expected = fmt::format("all ranks within {} s", static_cast<double>(options.timeout.count()) / 1000),
+         .got = brief(error)});
   }
 }
 

@@ -68,10 +68,11 @@ MadeBackend make_backend(const BackendRequest& request) {
   if (name.find('/') != std::string::npos || name.ends_with(".so")) {
     return make_from_plugin(name, request, plugin_options(request, "gloo"));
   }
-  throw InvalidArgument({.where = "backend",
-                         .expected = fmt::format("one of {}, or the path of a plug-in", fmt::join(backend_names(), ", ")),
-                         .got = "'" + name + "'",
-                         .fix = "Set LOCKSTEP_BACKEND to one of them."});
+  throw InvalidArgument(
+      {.where = "backend",
+       .expected = fmt::format("one of {}, or the path of a plug-in", fmt::join(backend_names(), ", ")),
+       .got = "'" + name + "'",
+       .fix = "Set LOCKSTEP_BACKEND to one of them."});
 }
 
 }  // namespace lockstep::comm

@@ -19,9 +19,9 @@ namespace lockstep::comm {
 
 /// What a backend is made from.
 struct BackendRequest {
-  std::string name;  ///< "gloo", "nccl", "threads", "checked", "checked:INNER", or the path of a plug-in
-  Store store;       ///< its keys are this group's alone
-  World world;       ///< within the group
+  std::string name;        ///< "gloo", "nccl", "threads", "checked", "checked:INNER", or the path of a plug-in
+  Store store;             ///< its keys are this group's alone
+  World world;             ///< within the group
   std::vector<int> ranks;  ///< global ranks of the members, in group order
   std::string group;
   std::chrono::milliseconds timeout;

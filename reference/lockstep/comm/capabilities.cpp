@@ -31,8 +31,8 @@ std::string_view to_word(ReduceOp op) {
   return words.at(static_cast<std::size_t>(op));
 }
 
-// As LibTorch 2.11's ProcessGroupGloo was seen to answer, operation by operation: int16 and the 8-bit floats are unknown
-// to it, complex numbers can be summed but neither compared nor moved by every operation, and its reduce and
+// As LibTorch 2.11's ProcessGroupGloo was seen to answer, operation by operation: int16 and the 8-bit floats are
+// unknown to it, complex numbers can be summed but neither compared nor moved by every operation, and its reduce and
 // reduce_scatter know the same types.
 Capabilities Capabilities::gloo() {
   Capabilities able;
@@ -47,8 +47,9 @@ Capabilities Capabilities::gloo() {
   }
   able.operations_ = std::move(operations);
   able.adds_bools_as_bytes_ = true;
-  able.as_bytes_ = {at::kComplexFloat, at::kComplexDouble, at::kShort, at::kUInt16, at::kUInt32, at::kUInt64,
-                    at::kFloat8_e4m3fn, at::kFloat8_e5m2, at::kFloat8_e4m3fnuz, at::kFloat8_e5m2fnuz};
+  able.as_bytes_ = {at::kComplexFloat,    at::kComplexDouble,  at::kShort,         at::kUInt16,
+                    at::kUInt32,          at::kUInt64,         at::kFloat8_e4m3fn, at::kFloat8_e5m2,
+                    at::kFloat8_e4m3fnuz, at::kFloat8_e5m2fnuz};
   return able;
 }
 
@@ -91,7 +92,8 @@ bool Capabilities::moves_as_bytes(at::ScalarType dtype) const { return as_bytes_
 
 void Capabilities::require(const std::string& operation) const {
   if (!operations_ || operations_->contains(operation)) return;
-  throw NotSupported({.where = operation, .got = fmt::format("backend {}, which does not have this operation", backend_)});
+  throw NotSupported(
+      {.where = operation, .got = fmt::format("backend {}, which does not have this operation", backend_)});
 }
 
 void Capabilities::require(const std::string& operation, at::ScalarType dtype, std::optional<ReduceOp> op) const {
@@ -104,9 +106,8 @@ void Capabilities::require(const std::string& operation, at::ScalarType dtype, s
   }
   const bool is_bitwise = op == ReduceOp::band || op == ReduceOp::bor || op == ReduceOp::bxor;
   if (is_bitwise && !c10::isIntegralType(dtype, /*includeBool=*/true)) {
-    throw NotSupported({.where = operation,
-                        .expected = "integers or booleans for " + std::string(to_word(*op)),
-                        .got = type});
+    throw NotSupported(
+        {.where = operation, .expected = "integers or booleans for " + std::string(to_word(*op)), .got = type});
   }
   if (op && c10::isComplexType(dtype) && *op != ReduceOp::sum && *op != ReduceOp::avg) {
     throw NotSupported({.where = operation,
@@ -124,9 +125,10 @@ void Capabilities::require(const std::string& operation, at::ScalarType dtype, s
                         .fix = "Convert the tensor first."});
   }
   if (op && !reduce_ops.empty() && !reduce_ops.contains(std::string(to_word(*op)))) {
-    throw NotSupported({.where = operation,
-                        .expected = fmt::format("a reduction that backend {} has: {}", backend_, fmt::join(reduce_ops, ", ")),
-                        .got = std::string(to_word(*op))});
+    throw NotSupported(
+        {.where = operation,
+         .expected = fmt::format("a reduction that backend {} has: {}", backend_, fmt::join(reduce_ops, ", ")),
+         .got = std::string(to_word(*op))});
   }
 }
 

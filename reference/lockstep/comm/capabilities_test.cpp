@@ -9,7 +9,8 @@ namespace lockstep::comm {
 namespace {
 
 TEST(Capabilities, ARefusalNamesOperationDtypeAndBackend) {
-  const auto text = message_of<NotSupported>([] { Capabilities::gloo().require("allreduce", at::kShort, ReduceOp::sum); });
+  const auto text =
+      message_of<NotSupported>([] { Capabilities::gloo().require("allreduce", at::kShort, ReduceOp::sum); });
   EXPECT_CONTAINS(text, "allreduce: ");
   EXPECT_CONTAINS(text, "backend gloo can reduce: ");
   EXPECT_CONTAINS(text, "got Short");
@@ -67,7 +68,8 @@ TEST(Capabilities, ReadWhatAPlugInDeclares) {
   EXPECT_CONTAINS(message_of<NotSupported>([&] { able.require("allreduce", at::kDouble, ReduceOp::sum); }),
                   "mine.so can reduce: Float");
   EXPECT_CONTAINS(message_of<NotSupported>([&] { able.require("allreduce", at::kFloat, ReduceOp::max); }), "got max");
-  EXPECT_CONTAINS(message_of<NotSupported>([&] { able.require("barrier"); }), "mine.so, which does not have this operation");
+  EXPECT_CONTAINS(message_of<NotSupported>([&] { able.require("barrier"); }),
+                  "mine.so, which does not have this operation");
 }
 
 TEST(Capabilities, RefuseWhatIsNoDescription) {

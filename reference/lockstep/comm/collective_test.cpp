@@ -91,7 +91,9 @@ void gathers_and_scatters(const ProcessGroup& group, at::ScalarType dtype, at::I
 
 // Rank r's rows for rank t: (r + t) % 3 of them, so that some send none.
 std::int64_t num_rows(int from, int to) { return (from + to) % 3; }
-at::Tensor rows_for(int from, int to, at::ScalarType dtype) { return sample(from + 2 * to, dtype, {num_rows(from, to), 2}); }
+at::Tensor rows_for(int from, int to, at::ScalarType dtype) {
+  return sample(from + 2 * to, dtype, {num_rows(from, to), 2});
+}
 
 void all_to_alls(const ProcessGroup& group, at::ScalarType dtype) {
   const int size = group.size();
@@ -281,7 +283,8 @@ TEST_P(CollectiveTest, TakesTensorsWithGaps) {
   });
 }
 
-// M1: c10d promises nothing about a reduce's tensor on the other ranks, and neither do we; the thread backend leaves it.
+// M1: c10d promises nothing about a reduce's tensor on the other ranks, and neither do we; the thread backend leaves
+// it.
 TEST_P(CollectiveTest, ReduceChangesTheRootAlone) {
   run([](TestRank& me) {
     const auto tensor = sample(me.rank, at::kLong, {2, 2});
@@ -429,9 +432,9 @@ TEST_P(CollectiveTest, MembersAreNamedGloballyOrWithinTheGroup) {
     }
     EXPECT_EQ(group.group_rank(Member::global(me.rank)), me.rank - 1);
     EXPECT_CONTAINS(message_of<InvalidArgument>([&] { group.broadcast(at::zeros({1})).wait(); }), "one of 1");
-    EXPECT_CONTAINS(
-        message_of<InvalidArgument>([&] { group.broadcast(at::zeros({1}), {.root = Member::group(me.size - 1)}).wait(); }),
-        "from 0 to");
+    EXPECT_CONTAINS(message_of<InvalidArgument>(
+                        [&] { group.broadcast(at::zeros({1}), {.root = Member::group(me.size - 1)}).wait(); }),
+                    "from 0 to");
   });
 }
 
@@ -455,14 +458,16 @@ TEST_P(CollectiveTest, RefusesWhatCannotBeDone) {
     EXPECT_CONTAINS(mean, "allreduce");
     EXPECT_CONTAINS(mean, "Long");
     EXPECT_CONTAINS(mean, "mean");
-    EXPECT_CONTAINS(message_of<NotSupported>([&] { group.all_reduce(at::ones({2}), {.op = ReduceOp::bor}).wait(); }), "bor");
+    EXPECT_CONTAINS(message_of<NotSupported>([&] { group.all_reduce(at::ones({2}), {.op = ReduceOp::bor}).wait(); }),
+                    "bor");
     const auto largest = [&] { group.all_reduce(at::ones({2}, at::kComplexFloat), {.op = ReduceOp::max}).wait(); };
     EXPECT_CONTAINS(message_of<NotSupported>(largest), "max of ComplexFloat");
     const auto tiny = at::ones({2}).to(at::kFloat8_e4m3fn);
     const auto reductions = {
         std::pair<std::string, std::function<void()>>{"allreduce", [&] { group.all_reduce(tiny).wait(); }},
         {"reduce", [&] { group.reduce(tiny).wait(); }},
-        {"reduce_scatter", [&] { group.reduce_scatter(tiny, Tensors(static_cast<std::size_t>(me.size), tiny)).wait(); }}};
+        {"reduce_scatter",
+         [&] { group.reduce_scatter(tiny, Tensors(static_cast<std::size_t>(me.size), tiny)).wait(); }}};
     for (const auto& [operation, call] : reductions) {
       const auto text = message_of<NotSupported>(call);
       EXPECT_CONTAINS(text, operation);
@@ -476,13 +481,15 @@ TEST_P(CollectiveTest, RefusesWhatCannotBeDone) {
 
     EXPECT_CONTAINS(message_of<InvalidArgument>([&] { group.all_gather(at::zeros({3}), at::zeros({2})).wait(); }),
                     "2 for each");
-    EXPECT_CONTAINS(message_of<InvalidArgument>([&] { group.all_gather(Tensors(), at::zeros({2})).wait(); }), "outputs");
+    EXPECT_CONTAINS(message_of<InvalidArgument>([&] { group.all_gather(Tensors(), at::zeros({2})).wait(); }),
+                    "outputs");
     EXPECT_CONTAINS(message_of<InvalidArgument>([&] { group.reduce_scatter(at::zeros({2}), at::zeros({3})).wait(); }),
                     "whole");
-    EXPECT_CONTAINS(message_of<InvalidArgument>([&] {
-                      group.all_to_all(at::zeros({1}), at::zeros({1}), {.output_splits = {5}, .input_splits = {1}}).wait();
-                    }),
-                    "Number of tensor splits");
+    EXPECT_CONTAINS(
+        message_of<InvalidArgument>([&] {
+          group.all_to_all(at::zeros({1}), at::zeros({1}), {.output_splits = {5}, .input_splits = {1}}).wait();
+        }),
+        "Number of tensor splits");
 
     // Through c10d's own interface, as the reducer calls.
     auto& backend = *group.handle()->getBackend(at::kCPU);
@@ -578,8 +585,8 @@ TEST_P(CollectiveTest, CarriesTheReducerOfDistributedDataParallel) {
     const Tensors parameters{at::full({4, 8}, 0.5).requires_grad_(), at::zeros({4}).requires_grad_()};
     const std::vector<std::size_t> limit{64};  // bytes: a bucket for each parameter
     const auto [buckets, sizes] = c10d::compute_bucket_assignment_by_size(parameters, limit);
-    c10d::Reducer reducer(parameters, buckets, me.group.handle(), {false, false}, 1 << 20, false, false, {}, 1 << 20, false,
-                          false, {});
+    c10d::Reducer reducer(parameters, buckets, me.group.handle(), {false, false}, 1 << 20, false, false, {}, 1 << 20,
+                          false, false, {});
     for (int step = 0; step < 3; ++step) {
       reducer.prepare_for_forward();
       const auto input = at::linspace(0, 1, 16).view({2, 8}) * (me.rank + 1 + step);

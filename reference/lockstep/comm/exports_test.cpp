@@ -1,5 +1,5 @@
-// The distribution's Gloo headers are older than the Gloo inside LibTorch. If this library exported a class of Gloo that
-// it compiled from those headers, LibTorch would bind to it.
+// The distribution's Gloo headers are older than the Gloo inside LibTorch. If this library exported a class of Gloo
+// that it compiled from those headers, LibTorch would bind to it.
 #include <dlfcn.h>
 #include <gtest/gtest.h>
 

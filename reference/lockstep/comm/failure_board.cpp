@@ -17,12 +17,12 @@ using std::chrono::steady_clock;
 namespace {
 
 constexpr auto kFailureKey = "lockstep/failure";
-constexpr auto kReadKey = "lockstep/read";
 // How long a rank looks for a reason after a wait of its own has failed. The one that failed posts before it closes its
 // sockets, and a launcher reaps within milliseconds; a second covers a machine that swaps.
 constexpr auto kLookFor = milliseconds(1000);
 constexpr auto kPause = milliseconds(10);
 
+std::string read_key(int rank) { return fmt::format("lockstep/read/{}", rank); }
 std::string waiting_key(int rank) { return fmt::format("lockstep/waiting/{}", rank); }
 
 bool is_time_out(const std::exception& error) {
@@ -48,11 +48,12 @@ void FailureBoard::announce() {
   const auto holder = store_.set_if_absent(rank_key(world_.rank), who.dump());
   if (holder == who.dump()) return;
   const auto other = nlohmann::json::parse(holder);
-  throw RuntimeError({.where = "rendezvous",
-                      .expected = "each rank to be one process",
-                      .got = fmt::format("two processes with RANK={}: pid {} on {} and pid {} on {}", world_.rank,
-                                         other.at("pid").get<int>(), other.at("host").get<std::string>(), me.pid, me.host),
-                      .fix = "Give each process its own RANK; a second job needs its own MASTER_PORT."});
+  throw RuntimeError(
+      {.where = "rendezvous",
+       .expected = "each rank to be one process",
+       .got = fmt::format("two processes with RANK={}: pid {} on {} and pid {} on {}", world_.rank,
+                          other.at("pid").get<int>(), other.at("host").get<std::string>(), me.pid, me.host),
+       .fix = "Give each process its own RANK; a second job needs its own MASTER_PORT."});
 }
 
 void FailureBoard::wait_for_all(milliseconds timeout) const {
@@ -65,12 +66,13 @@ void FailureBoard::wait_for_all(milliseconds timeout) const {
     for (int rank = 0; rank < world_.size; ++rank) {
       if (!store_.has(rank_key(rank))) missing.push_back(rank);
     }
-    throw Timeout({.where = "rendezvous",
-                   .expected = fmt::format("{} ranks within {} s", world_.size,
-                                           static_cast<double>(timeout.count()) / 1000),
-                   .got = fmt::format("{} of {}: rank{} {} never arrived", world_.size - static_cast<int>(missing.size()),
-                                      world_.size, missing.size() == 1 ? "" : "s", fmt::join(missing, ", ")),
-                   .fix = "Start every rank, or set WORLD_SIZE to the number that is started."});
+    for (const int rank : missing) store_.set(read_key(rank), "never arrived");  // nobody stays for its sake
+    throw Timeout(
+        {.where = "rendezvous",
+         .expected = fmt::format("{} ranks within {} s", world_.size, static_cast<double>(timeout.count()) / 1000),
+         .got = fmt::format("{} of {}: rank{} {} never arrived", world_.size - static_cast<int>(missing.size()),
+                            world_.size, missing.size() == 1 ? "" : "s", fmt::join(missing, ", ")),
+         .fix = "Start every rank, or set WORLD_SIZE to the number that is started."});
   }
 }
 
@@ -88,14 +90,15 @@ std::optional<FailureNote> FailureBoard::first_failure() const {
   const auto text = store_.find(kFailureKey);
   if (!text) return std::nullopt;
   const auto json = nlohmann::json::parse(*text);
-  return FailureNote{.rank = json.at("rank"), .kind = json.at("kind"), .message = json.at("message"), .step = json.at("step")};
+  return FailureNote{
+      .rank = json.at("rank"), .kind = json.at("kind"), .message = json.at("message"), .step = json.at("step")};
 }
 
 void FailureBoard::mark_read() const noexcept {
   if (std::exchange(read_, true)) return;
   try {
-    store_.add(kReadKey, 1);
-  } catch (const std::exception&) {  // whoever counts is gone already
+    store_.set(read_key(world_.rank), "yes");
+  } catch (const std::exception&) {  // whoever looks is gone already
   }
 }
 
@@ -153,11 +156,12 @@ void FailureBoard::explain_time_out(const std::string& operation, std::int64_t s
   for (const int rank : silent) {
     const auto seen = look_at(rank);
     if (seen.state == ProcessState::stopped) {
-      lose(rank, fmt::format("its process {} stands still, stopped by a signal or a debugger", seen.pid), operation, step);
+      lose(rank, fmt::format("its process {} stands still, stopped by a signal or a debugger", seen.pid), operation,
+           step);
     }
   }
-  lose(silent.front(), fmt::format("no sign of it since step {}, while {} waited ({})", step, operation, text), operation,
-       step);
+  lose(silent.front(), fmt::format("no sign of it since step {}, while {} waited ({})", step, operation, text),
+       operation, step);
 }
 
 void FailureBoard::explain(const std::exception& error, const std::string& operation, std::int64_t step,
@@ -186,11 +190,17 @@ void FailureBoard::explain(const std::exception& error, const std::string& opera
 }
 
 void FailureBoard::outlive_readers(milliseconds at_most) const noexcept {
-  if (!store_.is_server()) return;
+  if (store_.port() == 0) return;  // no rank hosts a file
+  if (!store_.is_server()) return mark_read();
+  const auto is_awaited = [this](int rank) {
+    if (rank == world_.rank || store_.has(read_key(rank))) return false;
+    const auto state = look_at(rank).state;
+    return state != ProcessState::gone && state != ProcessState::stopped;
+  };
   try {
     const auto deadline = steady_clock::now() + at_most;
-    while (store_.add(kReadKey, 0) < world_.size - 1 && steady_clock::now() < deadline) {
-      std::this_thread::sleep_for(kPause);
+    for (int rank = 0; rank < world_.size && steady_clock::now() < deadline;) {
+      is_awaited(rank) ? std::this_thread::sleep_for(kPause) : static_cast<void>(++rank);
     }
   } catch (const std::exception&) {  // nothing left to wait for
   }

@@ -18,7 +18,7 @@ namespace lockstep::comm {
 /// Why a rank is gone, as it or its launcher told the others.
 struct FailureNote {
   int rank = 0;
-  std::string kind;     ///< kind() of the error, or "exit", "signal", "lost"
+  std::string kind;  ///< kind() of the error, or "exit", "signal", "lost"
   std::string message;
   std::int64_t step = 0;
 
@@ -28,8 +28,8 @@ struct FailureNote {
 /// How a failing rank tells the others (design: a failing rank posts its reason, closes its groups, then exits; a rank
 /// whose wait throws looks here for the reason before it guesses).
 ///
-/// Keys: `lockstep/rank/<r>` who a rank is, `lockstep/failure` the first failure of the job, `lockstep/read` how many
-/// ranks have read it, `lockstep/waiting/<r>` in which call a rank was when its wait failed.
+/// Keys: `lockstep/rank/<r>` who a rank is, `lockstep/failure` the first failure of the job, `lockstep/read/<r>` that
+/// a rank needs the store no more, `lockstep/waiting/<r>` in which call a rank was when its wait failed.
 class LOCKSTEP_API FailureBoard {
  public:
   FailureBoard(Store store, World world);
@@ -53,7 +53,7 @@ class LOCKSTEP_API FailureBoard {
   [[noreturn]] void explain(const std::exception& error, const std::string& operation, std::int64_t step,
                             const std::vector<int>& members);
 
-  /// On the rank that hosts the store, after it failed: stays until the others have read why, 5 s at most.
+  /// A rank leaves. The one that hosts the store stays until the others have read why or left too, 5 s at most.
   void outlive_readers(std::chrono::milliseconds at_most = std::chrono::seconds(5)) const noexcept;
 
   [[nodiscard]] World world() const noexcept { return world_; }

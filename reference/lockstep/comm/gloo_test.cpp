@@ -16,7 +16,8 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 INSTANTIATE_TEST_SUITE_P(Gloo, CollectiveTest,
-                         testing::Values(TestWorld{.backend = "gloo", .size = 2}, TestWorld{.backend = "gloo", .size = 3},
+                         testing::Values(TestWorld{.backend = "gloo", .size = 2},
+                                         TestWorld{.backend = "gloo", .size = 3},
                                          TestWorld{.backend = "gloo", .size = 4}),
                          name_of);
 
@@ -84,31 +85,35 @@ TEST(GlooFailures, AStoppedRankIsNamedWhenTheTimeIsOut) {
 }
 
 TEST(GlooFailures, ARankThatNeverCallsIsNamedWhenTheTimeIsOut) {
-  run_ranks({.backend = "gloo", .size = 2, .timeout = milliseconds(1000), .with_failure_board = true}, [](TestRank& me) {
-    me.group.barrier().wait();
-    if (me.rank == 1) return wait_for(me, 0);
-    const auto lost = loss_of([&] { me.group.all_reduce(at::ones({1})).wait(); });
-    EXPECT_EQ(lost.rank(), 1);
-    EXPECT_CONTAINS(lost.cause(), "no sign of it since step 0, while allreduce #2 of group world waited");
-    say_done(me);
-  });
+  run_ranks({.backend = "gloo", .size = 2, .timeout = milliseconds(1000), .with_failure_board = true},
+            [](TestRank& me) {
+              me.group.barrier().wait();
+              if (me.rank == 1) return wait_for(me, 0);
+              const auto lost = loss_of([&] { me.group.all_reduce(at::ones({1})).wait(); });
+              EXPECT_EQ(lost.rank(), 1);
+              EXPECT_CONTAINS(lost.cause(), "no sign of it since step 0, while allreduce #2 of group world waited");
+              say_done(me);
+            });
 }
 
 TEST(GlooFailures, RanksThatWaitForEachOtherAreToldInWhichCalls) {
-  run_ranks({.backend = "gloo", .size = 2, .timeout = milliseconds(1000), .with_failure_board = true}, [](TestRank& me) {
-    const auto other = Member::global(1 - me.rank);
-    const auto text = message_of<Timeout>([&] { me.group.receive(at::ones({1}), other, {.tag = 5 + me.rank}).wait(); });
-    EXPECT_CONTAINS(text, "rank 0 in recv #1 of group world");
-    EXPECT_CONTAINS(text, "rank 1 in recv #1 of group world");
-    say_done(me);
-    wait_for(me, other.rank);
-  });
+  run_ranks({.backend = "gloo", .size = 2, .timeout = milliseconds(1000), .with_failure_board = true},
+            [](TestRank& me) {
+              const auto other = Member::global(1 - me.rank);
+              const auto text =
+                  message_of<Timeout>([&] { me.group.receive(at::ones({1}), other, {.tag = 5 + me.rank}).wait(); });
+              EXPECT_CONTAINS(text, "rank 0 in recv #1 of group world");
+              EXPECT_CONTAINS(text, "rank 1 in recv #1 of group world");
+              say_done(me);
+              wait_for(me, other.rank);
+            });
 }
 
 TEST(GlooFailures, AMonitoredBarrierNamesThoseWhoDoNotCome) {
   run_ranks({.backend = "gloo", .size = 3}, [](TestRank& me) {
     if (me.rank == 0) {
-      const auto text = message_of<Timeout>([&] { me.group.monitored_barrier(milliseconds(500), /*wait_all_ranks=*/true); });
+      const auto text =
+          message_of<Timeout>([&] { me.group.monitored_barrier(milliseconds(500), /*wait_all_ranks=*/true); });
       EXPECT_CONTAINS(text, "Ranks 2");
       say_done(me);
     }

@@ -19,7 +19,7 @@ MadeBackend make_nccl(const BackendRequest& request) {
   const auto options = c10d::ProcessGroupNCCL::Options::create();
   options->timeout = request.timeout;
   return {.backend = c10::make_intrusive<c10d::ProcessGroupNCCL>(request.store.handle(), request.world.rank,
-                                                                  request.world.size, options),
+                                                                 request.world.size, options),
           .capabilities = Capabilities()};
 }
 

@@ -61,7 +61,8 @@ std::vector<Value> gathered_objects(const Value& object, const ProcessGroup& gro
   group.all_gather(all, padded).wait();
   std::vector<Value> objects;
   for (std::int64_t rank = 0; rank < group.size(); ++rank) {
-    objects.push_back(value::from_bytes(as_bytes(all.select(0, rank).narrow(0, 0, sizes[static_cast<std::size_t>(rank)]))));
+    objects.push_back(
+        value::from_bytes(as_bytes(all.select(0, rank).narrow(0, 0, sizes[static_cast<std::size_t>(rank)]))));
   }
   return objects;
 }
@@ -110,7 +111,8 @@ void require_floating(const Value& value, Reduction reduction) {
 }
 
 at::Tensor reduced(const at::Tensor& tensor, const ProcessGroup& group, Reduction reduction) {
-  auto result = tensor.detach().clone(at::MemoryFormat::Contiguous);  // ranks may hold the same shape in different orders
+  auto result =
+      tensor.detach().clone(at::MemoryFormat::Contiguous);  // ranks may hold the same shape in different orders
   if (reduction == Reduction::none || !group) return result;
   group.all_reduce(result, {.op = reduction == Reduction::max ? ReduceOp::max : ReduceOp::sum}).wait();
   if (reduction == Reduction::mean) result.div_(group.size());
@@ -142,13 +144,13 @@ void verify(const Value& value, const ProcessGroup& group, std::string_view oper
   // What is wrong on one rank alone is told to all, so that none waits for it.
   const bool has_tensors = value::num_tensors(value) > 0 && !value::has_non_tensor_leaf(value);
   const bool is_elsewhere = is_on_another_device(value, group);
-  enum Field : std::size_t { shapes, everything, elsewhere };
+  constexpr std::size_t shapes = 0, everything = 1, elsewhere = 2;
   const auto everybody = gathered_objects(
       Value::tuple({describe(value, Detail::shapes), describe(value, Detail::all), is_elsewhere}), group);
   if (!has_tensors) {
     throw TypeError({.where = std::string(operation), .expected = "tensors", .got = describe(value, Detail::shapes)});
   }
-  const auto differs = [&everybody](Field field) {
+  const auto differs = [&everybody](std::size_t field) {
     return !std::ranges::all_of(everybody, [&](const Value& one) { return one[field] == everybody.front()[field]; });
   };
   const bool any_elsewhere = std::ranges::any_of(everybody, [](const Value& one) { return one[elsewhere].boolean(); });
@@ -159,8 +161,9 @@ void verify(const Value& value, const ProcessGroup& group, std::string_view oper
     text += fmt::format("\n  - Process {}: {}", rank, everybody[rank][shown].string());
   }
   throw CollectiveMismatch({.where = std::string(operation),
-                            .expected = any_elsewhere ? "tensors on the device that backend " + group.backend() + " serves"
-                                                      : "the same shapes, dtypes and devices on all ranks",
+                            .expected = any_elsewhere
+                                            ? "tensors on the device that backend " + group.backend() + " serves"
+                                            : "the same shapes, dtypes and devices on all ranks",
                             .got = text,
                             .fix = "\nPad with pad_across_processes, convert, or move them before the call."});
 }
@@ -168,7 +171,8 @@ void verify(const Value& value, const ProcessGroup& group, std::string_view oper
 Value gather(const Value& value, const ProcessGroup& group) {
   if (!group) return value;
   verify_in_debug(value, group, "gather");
-  return value::map_tensors_or_throw(value, [&](const at::Tensor& shard) { return gathered(shard, group); }, "gather");
+  return value::map_tensors_or_throw(
+      value, [&](const at::Tensor& shard) { return gathered(shard, group); }, "gather");
 }
 
 Value gather_object(const Value& list, const ProcessGroup& group) {
@@ -241,9 +245,10 @@ at::Tensor copy_tensor_to_devices(const std::optional<at::Tensor>& tensor, const
     for (std::size_t rank = 0; rank < has_one.size(); ++rank) {
       if (has_one[rank] == 1) owners.push_back(rank);
     }
-    throw InvalidArgument({.where = "copy_tensor_to_devices",
-                           .expected = "a tensor on exactly one rank, none on the others",
-                           .got = num_owners == 0 ? "none at all" : fmt::format("one on each of ranks {}", fmt::join(owners, ", "))});
+    throw InvalidArgument(
+        {.where = "copy_tensor_to_devices",
+         .expected = "a tensor on exactly one rank, none on the others",
+         .got = num_owners == 0 ? "none at all" : fmt::format("one on each of ranks {}", fmt::join(owners, ", "))});
   }
   if (!group) return *tensor;
   const auto root = Member::group(static_cast<int>(std::ranges::find(has_one, 1) - has_one.begin()));

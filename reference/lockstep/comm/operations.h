@@ -10,12 +10,13 @@
 
 namespace lockstep::comm {
 
-// Operations on nested values: the walk is value/'s, each leaf is a collective. Every rank of the group calls them with the
-// same structure. A group that is none stands for a job of one process that is not distributed; there the input itself is
-// returned, unless said otherwise. In debug mode (ProcessGroup::debug) gather, reduce and broadcast first compare shapes and
-// dtypes over all ranks, and raise CollectiveMismatch on every rank when they differ.
+// Operations on nested values: the walk is value/'s, each leaf is a collective. Every rank of the group calls them with
+// the same structure. A group that is none stands for a job of one process that is not distributed; there the input
+// itself is returned, unless said otherwise. In debug mode (ProcessGroup::debug) gather, reduce and broadcast first
+// compare shapes and dtypes over all ranks, and raise CollectiveMismatch on every rank when they differ.
 
-/// Each tensor concatenated along dim 0 in rank order, on every rank; a 0-dim tensor counts as one row. Without history.
+/// Each tensor concatenated along dim 0 in rank order, on every rank; a 0-dim tensor counts as one row. Without
+/// history.
 /// @param value  tensors of equal shapes on all ranks; otherwise undefined outside debug mode (OPS-004)
 /// @throws TypeError  for a leaf that is no tensor
 /// @clause OPS-002..004
@@ -58,9 +59,9 @@ struct PadOptions {
   bool pad_first = false;
 };
 
-/// Grows `dim` of each tensor to the largest over the ranks. The dtype stays the input's on every rank (OPS-014, accepted
-/// outcome). A tensor without that dimension is returned as it is, and takes part in no collective; so is a nested tensor,
-/// with a warning.
+/// Grows `dim` of each tensor to the largest over the ranks. The dtype stays the input's on every rank (OPS-014,
+/// accepted outcome). A tensor without that dimension is returned as it is, and takes part in no collective; so is a
+/// nested tensor, with a warning.
 /// @throws TypeError           for a leaf that is no tensor, also without a group
 /// @throws CollectiveMismatch  on every rank in debug mode, when ranks differ in their number of dimensions
 /// @clause OPS-012..014, 041

@@ -17,9 +17,13 @@ using Rows = std::vector<Numbers>;
 
 constexpr int kRanks = 3;
 
-void on_threads(const std::function<void(TestRank&)>& check, int size = kRanks) { run_ranks({.size = size}, check); }
+void check_on_threads(const std::function<void(TestRank&)>& check, int size = kRanks) {
+  run_ranks({.size = size}, check);
+}
 
-at::Tensor tensor_of(const Numbers& numbers, at::ScalarType dtype = at::kFloat) { return at::tensor(numbers, at::kDouble).to(dtype); }
+at::Tensor tensor_of(const Numbers& numbers, at::ScalarType dtype = at::kFloat) {
+  return at::tensor(numbers, at::kDouble).to(dtype);
+}
 
 Numbers numbers_in(const at::Tensor& tensor) {
   const auto flat = tensor.detach().to(at::kDouble).contiguous();
@@ -49,12 +53,14 @@ ProcessGroup debug_group(TestRank& me) {
 
 std::int64_t num_collectives(const TestRank& me) { return me.account->traffic().total().calls; }
 
-// -- gather --------------------------------------------------------------------------------------------------------------
+// -- gather
+// --------------------------------------------------------------------------------------------------------------
 
 void check_gather(TestRank& me) {
   const double r = me.rank;
   expect_tensor(gather(at::scalar_tensor(r), me.group), {0, 1, 2}, {3});
-  expect_tensor(gather(tensor_of({r, 1, r, 2}, at::kLong).reshape({2, 2}), me.group), {0, 1, 0, 2, 1, 1, 1, 2, 2, 1, 2, 2}, {6, 2});
+  expect_tensor(gather(tensor_of({r, 1, r, 2}, at::kLong).reshape({2, 2}), me.group),
+                {0, 1, 0, 2, 1, 1, 1, 2, 2, 1, 2, 2}, {6, 2});
   const auto transposed = tensor_of({r, 10 + r, 20 + r, 30 + r}).reshape({2, 2}).t();
   ASSERT_FALSE(transposed.is_contiguous());
   expect_tensor(gather(transposed, me.group), {0, 20, 10, 30, 1, 21, 11, 31, 2, 22, 12, 32}, {6, 2});
@@ -63,10 +69,10 @@ void check_gather(TestRank& me) {
   const auto with_history = at::ones({1}).requires_grad_() * 2;
   EXPECT_FALSE(gather(with_history, me.group).tensor().requires_grad());
 }
-TEST(OPS_002, ConcatenatesInRankOrderOnEveryRank) { on_threads(check_gather); }
+TEST(OPS_002, ConcatenatesInRankOrderOnEveryRank) { check_on_threads(check_gather); }
 
 TEST(OPS_002, KeepsTheStructure) {
-  on_threads([](TestRank& me) {
+  check_on_threads([](TestRank& me) {
     const auto r = at::full({1}, me.rank);
     const auto all = gather(Value::dict({{"b", Value::tuple({r, Value::list({r + 10})})},
                                          {"a", Value::named_tuple("Point", {{"x", r + 20}})}}),
@@ -87,7 +93,9 @@ void check_gather_refusals(TestRank& me) {
   EXPECT_EQ(gather(Value::dict({}), me.group), Value::dict({}));
   EXPECT_EQ(num_collectives(me), before);
 }
-TEST(OPS_003, RefusesLeavesThatAreNoTensorsAndSendsNothingForEmptyContainers) { on_threads(check_gather_refusals); }
+TEST(OPS_003, RefusesLeavesThatAreNoTensorsAndSendsNothingForEmptyContainers) {
+  check_on_threads(check_gather_refusals);
+}
 
 TEST(OPS_003, WithoutAGroupReturnsTheVeryInput) {
   const auto scalar = at::scalar_tensor(1.0);
@@ -97,10 +105,12 @@ TEST(OPS_003, WithoutAGroupReturnsTheVeryInput) {
 }
 
 TEST(OPS_004, InDebugModeUnequalShapesAreAnErrorInsteadOfUndefined) {
-  on_threads([](TestRank& me) { EXPECT_THROW(gather(at::ones({me.rank + 1}), debug_group(me)), CollectiveMismatch); });
+  check_on_threads(
+      [](TestRank& me) { EXPECT_THROW(gather(at::ones({me.rank + 1}), debug_group(me)), CollectiveMismatch); });
 }
 
-// -- gather_object -------------------------------------------------------------------------------------------------------
+// -- gather_object
+// -------------------------------------------------------------------------------------------------------
 
 void check_gather_object(TestRank& me) {
   EXPECT_EQ(gather_object(Value::list({me.rank, "ar"}), me.group), Value::list({0, "ar", 1, "ar", 2, "ar"}));
@@ -114,7 +124,7 @@ void check_gather_object(TestRank& me) {
   EXPECT_EQ(nested[0]["x"], Value(0.5));
   EXPECT_THROW(gather_object(Value(me.rank), me.group), TypeError);
 }
-TEST(OPS_005, ConcatenatesTheRanksListsInRankOrder) { on_threads(check_gather_object); }
+TEST(OPS_005, ConcatenatesTheRanksListsInRankOrder) { check_on_threads(check_gather_object); }
 
 TEST(OPS_005, WithoutAGroupReturnsTheVeryInput) {
   EXPECT_EQ(gather_object(Value::list({1, "a"}), {}), Value::list({1, "a"}));
@@ -125,9 +135,10 @@ void check_gather_object_refusals(TestRank& me) {
   EXPECT_THROW(gather_object(Value::dict({{"k0", 0}}), me.group), TypeError);
   EXPECT_CONTAINS(message_of<TypeError>([&] { gather_object(Value("text"), me.group); }), "list");
 }
-TEST(OPS_006, RefusesMappingsAndStrings) { on_threads(check_gather_object_refusals); }
+TEST(OPS_006, RefusesMappingsAndStrings) { check_on_threads(check_gather_object_refusals); }
 
-// -- reduce --------------------------------------------------------------------------------------------------------------
+// -- reduce
+// --------------------------------------------------------------------------------------------------------------
 
 void check_reduce(TestRank& me) {
   const auto input = tensor_of({1, 2}) * (me.rank + 1);
@@ -137,11 +148,12 @@ void check_reduce(TestRank& me) {
   expect_tensor(reduce(input, me.group), {2, 4}, {2});  // the utility's default
   expect_tensor(reduce(input, me.group, Reduction::max), {3, 6}, {2});
   EXPECT_TRUE(input.equal(before));
-  const auto nested = reduce(Value::dict({{"loss", input}, {"n", Value::tuple({at::scalar_tensor(1.0)})}}), me.group, Reduction::sum);
+  const auto nested =
+      reduce(Value::dict({{"loss", input}, {"n", Value::tuple({at::scalar_tensor(1.0)})}}), me.group, Reduction::sum);
   expect_tensor(nested["loss"], {6, 12}, {2});
   expect_tensor(nested["n"][0], {3}, {});
 }
-TEST(OPS_007, SumsAveragesAndTakesTheMaximumWithoutChangingTheInput) { on_threads(check_reduce); }
+TEST(OPS_007, SumsAveragesAndTakesTheMaximumWithoutChangingTheInput) { check_on_threads(check_reduce); }
 
 // Ranks may hold the same shape in different orders of memory: what meets are elements, not bytes.
 void check_reduce_of_mixed_layouts(TestRank& me) {
@@ -150,7 +162,7 @@ void check_reduce_of_mixed_layouts(TestRank& me) {
   EXPECT_EQ(input.is_contiguous(), me.rank != 1);
   expect_tensor(reduce(input, me.group, Reduction::sum), {3, 6, 9, 12, 15, 18}, {2, 3});
 }
-TEST(OPS_007, AddsElementsWhateverTheirLayout) { on_threads(check_reduce_of_mixed_layouts); }
+TEST(OPS_007, AddsElementsWhateverTheirLayout) { check_on_threads(check_reduce_of_mixed_layouts); }
 
 void check_reduction_none(TestRank& me) {
   const auto input = tensor_of({1, 2}) * (me.rank + 1);
@@ -158,7 +170,7 @@ void check_reduction_none(TestRank& me) {
   EXPECT_EQ(copy, Value(input));
   EXPECT_FALSE(is_same(copy, input));
 }
-TEST(OPS_008, NoneReturnsACopyOfTheInput) { on_threads(check_reduction_none); }
+TEST(OPS_008, NoneReturnsACopyOfTheInput) { check_on_threads(check_reduction_none); }
 
 TEST(OPS_008, RefusesAnUnknownWord) {
   EXPECT_EQ(reduction_from("none"), Reduction::none);
@@ -178,7 +190,7 @@ void check_reduce_of_integers(TestRank& me) {
   expect_tensor(reduce(input, me.group, Reduction::max), {3, 5}, {2});
   EXPECT_THROW(reduce(Value(1.5), me.group, Reduction::sum), TypeError);
 }
-TEST(OPS_009, TheMeanOfIntegersIsRefusedBeforeAnythingIsSent) { on_threads(check_reduce_of_integers); }
+TEST(OPS_009, TheMeanOfIntegersIsRefusedBeforeAnythingIsSent) { check_on_threads(check_reduce_of_integers); }
 
 TEST(OPS_009, WithoutAGroupAnyReductionIsACopy) {
   const auto input = tensor_of({1, 2}, at::kLong);
@@ -190,7 +202,8 @@ TEST(OPS_009, WithoutAGroupAnyReductionIsACopy) {
   EXPECT_THROW(reduce(Value("text"), {}, Reduction::sum), TypeError);
 }
 
-// -- broadcast -----------------------------------------------------------------------------------------------------------
+// -- broadcast
+// -----------------------------------------------------------------------------------------------------------
 
 void check_broadcast(TestRank& me) {
   const auto tensor = at::full({2}, me.rank);
@@ -205,7 +218,7 @@ void check_broadcast(TestRank& me) {
   EXPECT_THROW(broadcast(Value::tuple({1}), me.group), TypeError);
   EXPECT_THROW(broadcast(tensor, me.group, me.size), InvalidArgument);
 }
-TEST(OPS_010, OverwritesInPlaceAndReturnsTheSameTensor) { on_threads(check_broadcast); }
+TEST(OPS_010, OverwritesInPlaceAndReturnsTheSameTensor) { check_on_threads(check_broadcast); }
 
 void check_broadcast_of_mixed_layouts(TestRank& me) {
   const auto rows = tensor_of({1, 2, 3, 4, 5, 6}).reshape({2, 3}) * (me.rank + 1);
@@ -213,7 +226,7 @@ void check_broadcast_of_mixed_layouts(TestRank& me) {
   expect_tensor(broadcast(tensor, me.group, 2), {3, 6, 9, 12, 15, 18}, {2, 3});
   EXPECT_EQ(numbers_in(tensor), (Numbers{3, 6, 9, 12, 15, 18}));
 }
-TEST(OPS_010, CopiesElementsWhateverTheirLayout) { on_threads(check_broadcast_of_mixed_layouts); }
+TEST(OPS_010, CopiesElementsWhateverTheirLayout) { check_on_threads(check_broadcast_of_mixed_layouts); }
 
 TEST(OPS_010, WithoutAGroupReturnsTheVeryInput) {
   const auto tensor = at::ones({1});
@@ -227,10 +240,10 @@ void check_broadcast_object_list(TestRank& me) {
   EXPECT_EQ(&same, &list);
   EXPECT_EQ(list, (std::vector<Value>{1, "rank 1", Value::list({1})}));
 }
-TEST(OPS_011, ReplacesTheElementsInPlace) { on_threads(check_broadcast_object_list); }
+TEST(OPS_011, ReplacesTheElementsInPlace) { check_on_threads(check_broadcast_object_list); }
 
 TEST(OPS_011, AListOfAnotherLengthIsNamedOnItsRank) {
-  on_threads([](TestRank& me) {
+  check_on_threads([](TestRank& me) {
     std::vector<Value> list(me.rank == 2 ? 1 : 2, Value(me.rank));
     if (me.rank != 2) {
       broadcast_object_list(list, me.group);
@@ -243,7 +256,8 @@ TEST(OPS_011, AListOfAnotherLengthIsNamedOnItsRank) {
   });
 }
 
-// -- pad_across_processes ------------------------------------------------------------------------------------------------
+// -- pad_across_processes
+// ------------------------------------------------------------------------------------------------
 
 void check_pad(TestRank& me) {
   const auto row = at::arange(1, me.rank + 2);
@@ -254,13 +268,14 @@ void check_pad(TestRank& me) {
   EXPECT_EQ(pad(row, {.pad_index = -1, .pad_first = true}),
             (Rows{{-1, -1, 1}, {-1, 1, 2}, {1, 2, 3}}[static_cast<std::size_t>(me.rank)]));
   const auto columns = at::ones({2, me.rank + 1}, at::kLong);
-  EXPECT_EQ(pad(columns, {.dim = 1}), (Rows{{1, 0, 0, 1, 0, 0}, {1, 1, 0, 1, 1, 0}, {1, 1, 1, 1, 1, 1}}[static_cast<std::size_t>(me.rank)]));
+  EXPECT_EQ(pad(columns, {.dim = 1}),
+            (Rows{{1, 0, 0, 1, 0, 0}, {1, 1, 0, 1, 1, 0}, {1, 1, 1, 1, 1, 1}}[static_cast<std::size_t>(me.rank)]));
   EXPECT_EQ(pad(columns, {.dim = -1, .pad_index = 9}),
             (Rows{{1, 9, 9, 1, 9, 9}, {1, 1, 9, 1, 1, 9}, {1, 1, 1, 1, 1, 1}}[static_cast<std::size_t>(me.rank)]));
   const auto nested = pad_across_processes(Value::dict({{"x", Value::tuple({row})}}), me.group);
   EXPECT_EQ(nested["x"][0].tensor().size(0), 3);
 }
-TEST(OPS_012, GrowsTheDimensionToTheLargestOverTheRanks) { on_threads(check_pad); }
+TEST(OPS_012, GrowsTheDimensionToTheLargestOverTheRanks) { check_on_threads(check_pad); }
 
 void check_pad_leaves_alone(TestRank& me) {
   const auto longest = at::ones({3});
@@ -273,11 +288,11 @@ void check_pad_leaves_alone(TestRank& me) {
   EXPECT_EQ(num_collectives(me), before);
   EXPECT_THROW(pad_across_processes(Value::list({"x"}), me.group), TypeError);
 }
-TEST(OPS_013, ReturnsWhatNeedsNoPaddingAsItIs) { on_threads(check_pad_leaves_alone); }
+TEST(OPS_013, ReturnsWhatNeedsNoPaddingAsItIs) { check_on_threads(check_pad_leaves_alone); }
 
 TEST(OPS_013, ReturnsANestedTensorWithAWarning) {
   testing::internal::CaptureStderr();
-  on_threads([](TestRank& me) {
+  check_on_threads([](TestRank& me) {
     const auto nested = at::_nested_tensor_from_tensor_list({at::ones({1}), at::ones({me.rank + 1})});
     EXPECT_TRUE(is_same(pad_across_processes(nested, me.group), nested));
   });
@@ -297,9 +312,10 @@ void check_pad_keeps_the_dtype(TestRank& me) {
     EXPECT_EQ(numbers_in(padded), (Numbers{1, 1, 1}));
   }
 }
-TEST(OPS_014, EveryRankKeepsTheInputsDtype) { on_threads(check_pad_keeps_the_dtype); }
+TEST(OPS_014, EveryRankKeepsTheInputsDtype) { check_on_threads(check_pad_keeps_the_dtype); }
 
-// -- copy_tensor_to_devices ----------------------------------------------------------------------------------------------
+// -- copy_tensor_to_devices
+// ----------------------------------------------------------------------------------------------
 
 void check_copy(TestRank& me) {
   using Maybe = std::optional<at::Tensor>;
@@ -307,8 +323,8 @@ void check_copy(TestRank& me) {
     return copy_tensor_to_devices(me.rank == from ? Maybe(tensor) : std::nullopt, me.group);
   };
   expect_tensor(copy_of(at::arange(3), 1), {0, 1, 2}, {3});
-  for (const auto dtype : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kByte, at::kChar, at::kShort, at::kInt,
-                           at::kLong, at::kBool}) {
+  for (const auto dtype : {at::kFloat, at::kDouble, at::kHalf, at::kBFloat16, at::kByte, at::kChar, at::kShort,
+                           at::kInt, at::kLong, at::kBool}) {
     const auto copy = copy_of(tensor_of({0, 1, 1, 0, 1, 0}, dtype).reshape({3, 2}).t(), 2);
     EXPECT_EQ(copy.scalar_type(), dtype);
     expect_tensor(copy, {0, 1, 1, 1, 0, 0}, {2, 3});
@@ -316,10 +332,10 @@ void check_copy(TestRank& me) {
   expect_tensor(copy_of(at::scalar_tensor(4.5), 0), {4.5}, {});
   expect_tensor(copy_of(at::empty({0, 3}), 0), {}, {0, 3});  // where the recorded behaviour hangs
 }
-TEST(OPS_021, AnyShapeAndDtypeArrivesFromTheOneRankThatHasIt) { on_threads(check_copy); }
+TEST(OPS_021, AnyShapeAndDtypeArrivesFromTheOneRankThatHasIt) { check_on_threads(check_copy); }
 
 TEST(OPS_021, ExactlyOneRankPassesATensor) {
-  on_threads([](TestRank& me) {
+  check_on_threads([](TestRank& me) {
     EXPECT_CONTAINS(message_of<InvalidArgument>([&] { copy_tensor_to_devices({}, me.group); }), "none at all");
     const auto both = me.rank == 1 ? std::nullopt : std::optional(at::ones({1}));
     EXPECT_CONTAINS(message_of<InvalidArgument>([&] { copy_tensor_to_devices(both, me.group); }), "ranks 0, 2");
@@ -329,7 +345,8 @@ TEST(OPS_021, ExactlyOneRankPassesATensor) {
   EXPECT_THROW(copy_tensor_to_devices({}, {}), InvalidArgument);
 }
 
-// -- Debug mode ----------------------------------------------------------------------------------------------------------
+// -- Debug mode
+// ----------------------------------------------------------------------------------------------------------
 
 void check_debug_mode(TestRank& me) {
   const auto group = debug_group(me);
@@ -351,7 +368,7 @@ void check_debug_mode(TestRank& me) {
                                    : Value::dict({{"x", at::ones({1})}, {"y", at::ones({1})}});
   EXPECT_CONTAINS(message_of<CollectiveMismatch>([&] { gather(nested, group); }), "Process 1: x [1], y [2]");
 }
-TEST(OPS_040, ADifferenceIsNamedOnEveryRankWithTheShapesOfAll) { on_threads(check_debug_mode); }
+TEST(OPS_040, ADifferenceIsNamedOnEveryRankWithTheShapesOfAll) { check_on_threads(check_debug_mode); }
 
 void check_debug_device(TestRank& me) {
   const auto group = debug_group(me);
@@ -360,20 +377,21 @@ void check_debug_device(TestRank& me) {
   EXPECT_CONTAINS(text, "Process 2: [1] Float on meta");
   EXPECT_CONTAINS(text, "Process 0: [1] Float\n");
 }
-TEST(OPS_041, ATensorOnAnotherKindOfDeviceIsAMismatch) { on_threads(check_debug_device); }
+TEST(OPS_041, ATensorOnAnotherKindOfDeviceIsAMismatch) { check_on_threads(check_debug_device); }
 
 TEST(OPS_041, PaddingNeedsEqualNumbersOfDimensionsAndStillPads) {
-  on_threads([](TestRank& me) {
+  check_on_threads([](TestRank& me) {
     const auto group = debug_group(me);
     const auto odd = me.rank == 1 ? at::ones({2}) : at::ones({1, 2});
-    EXPECT_CONTAINS(message_of<CollectiveMismatch>([&] { pad_across_processes(odd, group, {.dim = 1}); }), "pad_across_processes");
+    EXPECT_CONTAINS(message_of<CollectiveMismatch>([&] { pad_across_processes(odd, group, {.dim = 1}); }),
+                    "pad_across_processes");
     EXPECT_EQ(pad_across_processes(at::ones({me.rank + 1}), group).tensor().size(0), 3);
   });
 }
 
 // Stricter than recorded, where dtypes are not compared: raising earlier conforms.
 TEST(OPS_042, DtypesAreComparedToo) {
-  on_threads([](TestRank& me) {
+  check_on_threads([](TestRank& me) {
     const auto tensor = at::ones({2}, me.rank == 0 ? at::kFloat : at::kInt);
     const auto text = message_of<CollectiveMismatch>([&] { reduce(tensor, debug_group(me), Reduction::sum); });
     EXPECT_CONTAINS(text, "Process 0: [2] Float");
@@ -382,15 +400,16 @@ TEST(OPS_042, DtypesAreComparedToo) {
 }
 
 TEST(OPS_042, InputWithoutTensorsIsATypeError) {
-  on_threads([](TestRank& me) {
-    EXPECT_THROW(gather(Value::list({"x"}), debug_group(me)), TypeError);
-    EXPECT_THROW(gather(Value::list({}), debug_group(me)), TypeError);
+  check_on_threads([](TestRank& me) {
+    const auto group = debug_group(me);
+    EXPECT_THROW(gather(Value::list({"x"}), group), TypeError);
+    EXPECT_THROW(gather(Value::list({}), group), TypeError);
   });
 }
 
 // What only one rank does wrong is told to all, so that none is left waiting.
 TEST(OPS_042, ARankWithoutTensorsDoesNotLeaveTheOthersWaiting) {
-  on_threads([](TestRank& me) {
+  check_on_threads([](TestRank& me) {
     const auto group = debug_group(me);
     if (me.rank == 1) {
       EXPECT_THROW(gather("x", group), TypeError);

@@ -1,4 +1,5 @@
-// Backends from shared libraries: the example trains between processes, and every fault is told before anything is sent.
+// Backends from shared libraries: the example trains between processes, and every fault is told before anything is
+// sent.
 #include <ATen/Functions.h>
 
 #include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
@@ -17,8 +18,8 @@ TEST(ExamplePlugin, CarriesTheReducerBetweenProcesses) {
     const std::vector<at::Tensor> parameters{at::full({4, 8}, 0.5).requires_grad_(), at::zeros({4}).requires_grad_()};
     const std::vector<std::size_t> limit{64};
     const auto [buckets, sizes] = c10d::compute_bucket_assignment_by_size(parameters, limit);
-    c10d::Reducer reducer(parameters, buckets, me.group.handle(), {false, false}, 1 << 20, false, false, {}, 1 << 20, false,
-                          false, {});
+    c10d::Reducer reducer(parameters, buckets, me.group.handle(), {false, false}, 1 << 20, false, false, {}, 1 << 20,
+                          false, false, {});
     for (int step = 0; step < 2; ++step) {
       reducer.prepare_for_forward();
       const auto loss = at::linear(at::full({2, 8}, me.rank + 1.0), parameters[0], parameters[1]).sum();

@@ -50,15 +50,15 @@ void require_elements(const char* operation, const at::Tensor& whole, const at::
 
 void require_length(const char* operation, const char* what, std::size_t length, std::size_t expected) {
   if (length == expected) return;
-  throw InvalidArgument({.where = operation,
-                         .expected = fmt::format("{} {}", expected, what),
-                         .got = fmt::format("{}", length)});
+  throw InvalidArgument(
+      {.where = operation, .expected = fmt::format("{} {}", expected, what), .got = fmt::format("{}", length)});
 }
 
 }  // namespace
 
-ProcessGroup ProcessGroup::create(const Store& store, std::vector<int> ranks, int global_rank, const GroupOptions& options,
-                                  std::shared_ptr<accounting::Account> account, std::shared_ptr<FailureBoard> failures) {
+ProcessGroup ProcessGroup::create(const Store& store, std::vector<int> ranks, int global_rank,
+                                  const GroupOptions& options, std::shared_ptr<accounting::Account> account,
+                                  std::shared_ptr<FailureBoard> failures) {
   const auto me = std::ranges::find(ranks, global_rank);
   LOCKSTEP_ASSERT(me != ranks.end());
   const World world{.rank = static_cast<int>(me - ranks.begin()), .size = static_cast<int>(ranks.size())};
@@ -86,13 +86,14 @@ ProcessGroup ProcessGroup::create(const Store& store, std::vector<int> ranks, in
                          .timeout = options.timeout,
                          .network_interface = options.network_interface});
   });
-  auto backend = c10::make_intrusive<AccountedBackend>(std::move(made.backend), std::move(made.capabilities), group.context_);
-  group.ends_ = std::make_shared<Ends>(
-      Ends{.store = keys,
-           .network_interface = options.network_interface,
-           .global_rank = global_rank,
-           .backend = backend,
-           .group = as_process_group(keys, world, backend, options.backend.ends_with("nccl"))});
+  auto backend =
+      c10::make_intrusive<AccountedBackend>(std::move(made.backend), std::move(made.capabilities), group.context_);
+  group.ends_ =
+      std::make_shared<Ends>(Ends{.store = keys,
+                                  .network_interface = options.network_interface,
+                                  .global_rank = global_rank,
+                                  .backend = backend,
+                                  .group = as_process_group(keys, world, backend, options.backend.ends_with("nccl"))});
   return group;
 }
 
@@ -167,7 +168,8 @@ Work ProcessGroup::all_reduce_sparse(const at::Tensor& tensor) const {
 
 Work ProcessGroup::reduce(const at::Tensor& tensor, const ReduceOptions& options) const {
   Tensors tensors{tensor};
-  return Work(ends("reduce").backend->reduce(tensors, {.reduceOp = to_c10d(options.op), .rootRank = group_rank(options.root)}));
+  return Work(
+      ends("reduce").backend->reduce(tensors, {.reduceOp = to_c10d(options.op), .rootRank = group_rank(options.root)}));
 }
 
 Work ProcessGroup::broadcast(const at::Tensor& tensor, const RootOptions& options) const {
@@ -222,7 +224,8 @@ Work ProcessGroup::reduce_scatter(const at::Tensor& output, const at::Tensor& in
   return Work(ends("reduce_scatter").backend->_reduce_scatter_base(to, from, {.reduceOp = to_c10d(options.op)}));
 }
 
-Work ProcessGroup::reduce_scatter(const at::Tensor& output, const Tensors& inputs, const ReduceScatterOptions& options) const {
+Work ProcessGroup::reduce_scatter(const at::Tensor& output, const Tensors& inputs,
+                                  const ReduceScatterOptions& options) const {
   require_length("reduce_scatter", "inputs", inputs.size(), static_cast<std::size_t>(size()));
   Tensors to{output};
   std::vector<Tensors> from{inputs};
@@ -233,8 +236,8 @@ Work ProcessGroup::reduce_scatter_coalesced(const Tensors& outputs, const Tensor
                                             const ReduceScatterOptions& options) const {
   auto to = outputs;
   auto from = inputs;
-  return Work(
-      ends("reduce_scatter_coalesced").backend->reduce_scatter_tensor_coalesced(to, from, {.reduceOp = to_c10d(options.op)}));
+  return Work(ends("reduce_scatter_coalesced")
+                  .backend->reduce_scatter_tensor_coalesced(to, from, {.reduceOp = to_c10d(options.op)}));
 }
 
 Work ProcessGroup::all_to_all(const at::Tensor& output, const at::Tensor& input, const AllToAllOptions& options) const {

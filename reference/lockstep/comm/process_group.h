@@ -68,8 +68,9 @@ struct AllToAllOptions {
 /// A group of ranks, and this process's place in it. Cheap to copy: copies are the same group.
 ///
 /// A call posts its part and returns; `wait()` on the returned Work blocks until all members have done theirs. All
-/// members must make the same calls in the same order. What the backend cannot do for a dtype is refused before anything
-/// is sent, on all ranks alike (NotSupported naming operation and dtype). Calls are counted in the rank's account.
+/// members must make the same calls in the same order. What the backend cannot do for a dtype is refused before
+/// anything is sent, on all ranks alike (NotSupported naming operation and dtype). Calls are counted in the rank's
+/// account.
 class LOCKSTEP_API ProcessGroup {
  public:
   /// No group: as what `new_group` gives those who are not in it.
@@ -115,13 +116,15 @@ class LOCKSTEP_API ProcessGroup {
   /// @param outputs  size() tensors of the input's shape
   Work all_gather(const std::vector<at::Tensor>& outputs, const at::Tensor& input) const;
   /// @param outputs  one list per rank, each with a tensor per input
-  Work all_gather_coalesced(const std::vector<std::vector<at::Tensor>>& outputs, const std::vector<at::Tensor>& inputs) const;
+  Work all_gather_coalesced(const std::vector<std::vector<at::Tensor>>& outputs,
+                            const std::vector<at::Tensor>& inputs) const;
   /// @param outputs  on the root size() tensors of the input's shape, elsewhere empty
   Work gather(const std::vector<at::Tensor>& outputs, const at::Tensor& input, const RootOptions& options = {}) const;
   /// @param inputs  on the root size() tensors of the output's shape, elsewhere empty
   Work scatter(const at::Tensor& output, const std::vector<at::Tensor>& inputs, const RootOptions& options = {}) const;
   /// @param input  size() times the output's elements
-  Work reduce_scatter(const at::Tensor& output, const at::Tensor& input, const ReduceScatterOptions& options = {}) const;
+  Work reduce_scatter(const at::Tensor& output, const at::Tensor& input,
+                      const ReduceScatterOptions& options = {}) const;
   /// @param inputs  one tensor per rank, of the shape of that rank's output; the shapes may differ between ranks
   Work reduce_scatter(const at::Tensor& output, const std::vector<at::Tensor>& inputs,
                       const ReduceScatterOptions& options = {}) const;
@@ -139,8 +142,8 @@ class LOCKSTEP_API ProcessGroup {
   void label(const at::Tensor& tensor, std::vector<std::string> names, int divisor = 0) const;
   void unlabel(const void* data) const;
 
-  /// Runs `call` and, if it throws a network error, rethrows it as RankLost or Timeout with the rank behind it. For calls
-  /// that communicate without a Work of ours at hand: autograd, whose reducer waits on futures.
+  /// Runs `call` and, if it throws a network error, rethrows it as RankLost or Timeout with the rank behind it. For
+  /// calls that communicate without a Work of ours at hand: autograd, whose reducer waits on futures.
   void explain_failures(const std::string& operation, const std::function<void()>& call) const;
 
   /// Closes this rank's connections, so that the others' waits fail at once.

@@ -11,9 +11,9 @@
 
 namespace lockstep::comm {
 
-/// What a backend is given in place of the caller's tensors: contiguous ones, as bytes where it does not know the dtype.
-/// Gloo sends the memory from the first element on, whatever the strides, and says nothing: a slice would arrive as its
-/// neighbours. A tensor that is fine already stands for itself; for the others, `land` copies back what came.
+/// What a backend is given in place of the caller's tensors: contiguous ones, as bytes where it does not know the
+/// dtype. Gloo sends the memory from the first element on, whatever the strides, and says nothing: a slice would arrive
+/// as its neighbours. A tensor that is fine already stands for itself; for the others, `land` copies back what came.
 class StandIns {
  public:
   /// @param movable  what the backend knows, for a call that moves data; none for one that computes with it

@@ -4,6 +4,8 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <condition_variable>
+#include <mutex>
 #include <thread>
 #include <torch/csrc/distributed/c10d/FileStore.hpp>
 #include <torch/csrc/distributed/c10d/HashStore.hpp>
@@ -11,6 +13,7 @@
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
 #include "lockstep/base/error.h"
+#include "lockstep/interpose/socket_limits.h"
 
 namespace lockstep::comm {
 
@@ -18,6 +21,19 @@ using std::chrono::milliseconds;
 
 struct Store::Impl {
   c10::intrusive_ptr<c10d::Store> store;
+  int port = 0;  ///< of the server that answers, in another process perhaps; 0: none
+
+  /// One question to the store. After one that was not answered the connection is closed, since a late answer would be
+  /// taken for that of the next question.
+  template <typename Question>
+  auto ask(const Question& question) const {
+    try {
+      return question(*store);
+    } catch (const std::exception&) {
+      if (port != 0) interpose::shut_down_connections_to(port);
+      throw;
+    }
+  }
 };
 
 namespace {
@@ -29,6 +45,40 @@ bool contains(const std::exception& error, std::string_view word) {
   return std::string_view(error.what()).find(word) != std::string_view::npos;
 }
 
+// How long a server may take to answer a question that needs no waiting.
+constexpr milliseconds kAnswer = std::chrono::seconds(10);
+
+/// While it lives, and once the time is over, whoever waits for an answer from `port` gets an error instead: connecting
+/// to a program that is no store, or stands still, ends too.
+class Deadline {
+ public:
+  Deadline(int port, milliseconds timeout) : watch_([this, port, timeout] { watch(port, timeout); }) {}
+  ~Deadline() {
+    {
+      const std::lock_guard lock(mutex_);
+      is_over_ = true;
+    }
+    changed_.notify_all();
+    watch_.join();
+  }
+  Deadline(const Deadline&) = delete;
+  Deadline& operator=(const Deadline&) = delete;
+
+ private:
+  void watch(int port, milliseconds timeout) {
+    constexpr auto kAgain = milliseconds(50);  // c10d tries once more
+    std::unique_lock lock(mutex_);
+    for (auto pause = timeout; !changed_.wait_for(lock, pause, [this] { return is_over_; }); pause = kAgain) {
+      interpose::shut_down_connections_to(port);
+    }
+  }
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool is_over_ = false;
+  std::thread watch_;  // last: it uses the others
+};
+
 c10::intrusive_ptr<c10d::TCPStore> connect(const std::string& host, int port, bool is_server, milliseconds timeout) {
   c10d::TCPStoreOptions options;
   options.port = static_cast<std::uint16_t>(port);
@@ -36,7 +86,10 @@ c10::intrusive_ptr<c10d::TCPStore> connect(const std::string& host, int port, bo
   options.waitWorkers = false;  // waiting for the ranks is done by us, where it can be interrupted
   options.timeout = timeout;
   try {
-    return c10::make_intrusive<c10d::TCPStore>(host, options);
+    const Deadline deadline(port, timeout);
+    auto store = c10::make_intrusive<c10d::TCPStore>(host, options);
+    interpose::limit_answers_from(store->getPort(), std::min(timeout, kAnswer));
+    return store;
   } catch (const std::exception& error) {
     if (is_server && (contains(error, "EADDRINUSE") || contains(error, "in use"))) {
       throw RuntimeError({.where = "rendezvous",
@@ -69,7 +122,7 @@ Store Store::tcp(const std::string& host, int port, bool is_server, milliseconds
   }
   auto tcp = connect(host, port, is_server, timeout);
   const int actual_port = tcp->getPort();
-  Store store(std::make_shared<Impl>(Impl{std::move(tcp)}), timeout);
+  Store store(std::make_shared<Impl>(Impl{std::move(tcp), actual_port}), timeout);
   store.is_server_ = is_server;
   store.port_ = actual_port;
   return store;
@@ -89,7 +142,7 @@ Store Store::hash(milliseconds timeout) {
 
 Store Store::with_prefix(const std::string& prefix) const {
   Store copy(*this);
-  copy.impl_ = std::make_shared<Impl>(Impl{c10::make_intrusive<c10d::PrefixStore>(prefix, impl_->store)});
+  copy.impl_ = std::make_shared<Impl>(Impl{c10::make_intrusive<c10d::PrefixStore>(prefix, impl_->store), port_});
   return copy;
 }
 
@@ -100,21 +153,29 @@ void Store::set_timeout(milliseconds timeout) {
 
 const c10::intrusive_ptr<c10d::Store>& Store::handle() const noexcept { return impl_->store; }
 
-void Store::set(const std::string& key, const std::string& value) { impl_->store->set(key, to_bytes(value)); }
-
-std::string Store::set_if_absent(const std::string& key, const std::string& value) {
-  return to_string(impl_->store->compareSet(key, {}, to_bytes(value)));
+void Store::set(const std::string& key, const std::string& value) {
+  impl_->ask([&](c10d::Store& store) { store.set(key, to_bytes(value)); });
 }
 
-std::int64_t Store::add(const std::string& key, std::int64_t amount) { return impl_->store->add(key, amount); }
+std::string Store::set_if_absent(const std::string& key, const std::string& value) {
+  return to_string(impl_->ask([&](c10d::Store& store) { return store.compareSet(key, {}, to_bytes(value)); }));
+}
 
-bool Store::erase(const std::string& key) { return has(key) && impl_->store->deleteKey(key); }
+std::int64_t Store::add(const std::string& key, std::int64_t amount) {
+  return impl_->ask([&](c10d::Store& store) { return store.add(key, amount); });
+}
 
-bool Store::has(const std::string& key) const { return impl_->store->check({key}); }
+bool Store::erase(const std::string& key) {
+  return has(key) && impl_->ask([&](c10d::Store& store) { return store.deleteKey(key); });
+}
+
+bool Store::has(const std::string& key) const {
+  return impl_->ask([&](c10d::Store& store) { return store.check({key}); });
+}
 
 std::optional<std::string> Store::find(const std::string& key) const {
   if (!has(key)) return std::nullopt;
-  return to_string(impl_->store->get(key));
+  return to_string(impl_->ask([&](c10d::Store& store) { return store.get(key); }));
 }
 
 void Store::wait(const std::vector<std::string>& keys, milliseconds timeout, const Interrupt& interrupt) const {
@@ -137,7 +198,7 @@ void Store::wait(const std::vector<std::string>& keys, milliseconds timeout, con
 
 std::string Store::get(const std::string& key, const Interrupt& interrupt) const {
   wait({key}, timeout_, interrupt);
-  return to_string(impl_->store->get(key));
+  return to_string(impl_->ask([&](c10d::Store& store) { return store.get(key); }));
 }
 
 }  // namespace lockstep::comm

@@ -21,8 +21,8 @@ namespace lockstep::comm {
 
 /// The key-value store at which ranks meet, over one of c10d's (TCP, file or hash). Cheap to copy: copies share it.
 ///
-/// Waiting is done here and not in c10d, in short turns, so that an `Interrupt` can end it: a rank that waits for a peer
-/// at rendezvous learns within milliseconds that the peer has failed, instead of sitting out the time-out.
+/// Waiting is done here and not in c10d, in short turns, so that an `Interrupt` can end it: a rank that waits for a
+/// peer at rendezvous learns within milliseconds that the peer has failed, instead of sitting out the time-out.
 class LOCKSTEP_API Store {
  public:
   /// Called between two looks at the store; throws to end the wait.
@@ -51,7 +51,8 @@ class LOCKSTEP_API Store {
   [[nodiscard]] std::optional<std::string> find(const std::string& key) const;
 
   /// Waits until all keys are there. @throws Timeout naming the keys that are missing
-  void wait(const std::vector<std::string>& keys, std::chrono::milliseconds timeout, const Interrupt& interrupt = {}) const;
+  void wait(const std::vector<std::string>& keys, std::chrono::milliseconds timeout,
+            const Interrupt& interrupt = {}) const;
   /// Waits for the key and returns its value.
   [[nodiscard]] std::string get(const std::string& key, const Interrupt& interrupt = {}) const;
 

@@ -68,7 +68,8 @@ testing::AssertionResult same_bits(const at::Tensor& actual, const at::Tensor& e
 }
 
 testing::AssertionResult same_values(const at::Tensor& actual, const at::Tensor& expected) {
-  if (actual.scalar_type() != expected.scalar_type() || actual.sizes() != expected.sizes()) return differ(actual, expected);
+  if (actual.scalar_type() != expected.scalar_type() || actual.sizes() != expected.sizes())
+    return differ(actual, expected);
   // bf16 has 8 bits: one rounding is at most 2^-8 of the value, two (sum, then division) twice that.
   const double tolerance = expected.scalar_type() == at::kBFloat16 ? 1.0 / 128
                            : expected.scalar_type() == at::kHalf   ? 1.0 / 1024

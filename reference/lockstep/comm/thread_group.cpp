@@ -124,7 +124,8 @@ void ThreadGroup::deliver(Posted& send, Posted& receive) const {
   if (source.scalar_type() != target.scalar_type() || source.numel() != target.numel()) {
     const auto error = std::make_exception_ptr(CollectiveMismatch(
         {.where = fmt::format("send from rank {} to rank {}, tag {}", ranks_[send.from], ranks_[send.to], send.tag),
-         .expected = fmt::format("the {} elements of {} that are sent", source.numel(), c10::toString(source.scalar_type())),
+         .expected =
+             fmt::format("the {} elements of {} that are sent", source.numel(), c10::toString(source.scalar_type())),
          .got = fmt::format("a receive of {} elements of {}", target.numel(), c10::toString(target.scalar_type()))}));
     send.part.work->fail(error);
     receive.part.work->fail(error);

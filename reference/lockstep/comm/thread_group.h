@@ -57,7 +57,8 @@ class ThreadGroup {
 
   explicit ThreadGroup(std::vector<int> ranks) : ranks_(std::move(ranks)), size_(static_cast<int>(ranks_.size())) {}
 
-  /// Brings `part` to the `sequence`-th collective. `signature` must be equal on all ranks: operation, root, dtypes, shapes.
+  /// Brings `part` to the `sequence`-th collective. `signature` must be equal on all ranks: operation, root, dtypes,
+  /// shapes.
   void meet(std::uint64_t sequence, int rank, const std::string& signature, ThreadPart part, const Compute& compute);
 
   void send(int from, int to, int tag, ThreadPart part);

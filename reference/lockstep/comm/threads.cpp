@@ -1,5 +1,5 @@
-// The in-process backend: ranks are threads of one process, and a collective is a meeting in memory. It is what tests use
-// that need many ranks and no network, and 100 times faster than sockets there.
+// The in-process backend: ranks are threads of one process, and a collective is a meeting in memory. It is what tests
+// use that need many ranks and no network, and 100 times faster than sockets there.
 #include <ATen/Functions.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -119,16 +119,17 @@ class ThreadBackend final : public c10d::Backend {
 
   WorkPtr broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override {
     const auto root = static_cast<std::size_t>(options.rootRank);
-    return post(
-        {.signature = signature("broadcast", tensors, fmt::format("from {}", root)), .inputs = tensors, .outputs = tensors},
-        [root](std::vector<ThreadPart>& parts) {
-          for (std::size_t rank = 0; rank < parts.size(); ++rank) {
-            if (rank == root) continue;
-            for (std::size_t i = 0; i < parts[rank].outputs.size(); ++i) {
-              parts[rank].outputs[i].copy_(parts[root].inputs[i]);
-            }
-          }
-        });
+    return post({.signature = signature("broadcast", tensors, fmt::format("from {}", root)),
+                 .inputs = tensors,
+                 .outputs = tensors},
+                [root](std::vector<ThreadPart>& parts) {
+                  for (std::size_t rank = 0; rank < parts.size(); ++rank) {
+                    if (rank == root) continue;
+                    for (std::size_t i = 0; i < parts[rank].outputs.size(); ++i) {
+                      parts[rank].outputs[i].copy_(parts[root].inputs[i]);
+                    }
+                  }
+                });
   }
 
   WorkPtr allgather(std::vector<Tensors>& outputs, Tensors& inputs, const c10d::AllgatherOptions&) override {
@@ -156,12 +157,13 @@ class ThreadBackend final : public c10d::Backend {
     const auto root = static_cast<std::size_t>(options.rootRank);
     const auto mine = outputs.empty() ? Tensors() : outputs.front();
     require_like("gather", mine, inputs.front());
-    return post({.signature = signature("gather", inputs, fmt::format("to {}", root)), .inputs = inputs, .outputs = mine},
-                [root](std::vector<ThreadPart>& parts) {
-                  for (std::size_t from = 0; from < parts.size(); ++from) {
-                    copy_elements(parts[root].outputs[from], parts[from].inputs.front());
-                  }
-                });
+    return post(
+        {.signature = signature("gather", inputs, fmt::format("to {}", root)), .inputs = inputs, .outputs = mine},
+        [root](std::vector<ThreadPart>& parts) {
+          for (std::size_t from = 0; from < parts.size(); ++from) {
+            copy_elements(parts[root].outputs[from], parts[from].inputs.front());
+          }
+        });
   }
 
   WorkPtr scatter(Tensors& outputs, std::vector<Tensors>& inputs, const c10d::ScatterOptions& options) override {
@@ -182,7 +184,8 @@ class ThreadBackend final : public c10d::Backend {
     require_like("reduce_scatter", outputs, inputs.front().at(static_cast<std::size_t>(getRank())));
     return reduce_everywhere(inputs.front(), outputs, options.reduceOp.op_);
   }
-  WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input, const c10d::ReduceScatterOptions& options) override {
+  WorkPtr _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                               const c10d::ReduceScatterOptions& options) override {
     return reduce_everywhere(pieces("reduce_scatter", input), {output}, options.reduceOp.op_);
   }
   WorkPtr reduce_scatter_tensor_coalesced(Tensors& outputs, Tensors& inputs,
@@ -207,7 +210,8 @@ class ThreadBackend final : public c10d::Backend {
     try {
       work->wait(options.timeout == c10d::kUnsetTimeout ? timeout_ : options.timeout);
     } catch (const c10::Error&) {
-      throw std::runtime_error(fmt::format("Timed out waiting for ranks {}", fmt::join(group_->absent(sequence_), ", ")));
+      throw std::runtime_error(
+          fmt::format("Timed out waiting for ranks {}", fmt::join(group_->absent(sequence_), ", ")));
     }
   }
 
@@ -239,7 +243,8 @@ class ThreadBackend final : public c10d::Backend {
 
   WorkPtr post(Call call, const ThreadGroup::Compute& compute) {
     auto work = make_work(call.result.empty() ? call.outputs : std::move(call.result));
-    group_->meet(++sequence_, getRank(), call.signature, {std::move(call.inputs), std::move(call.outputs), work}, compute);
+    group_->meet(++sequence_, getRank(), call.signature, {std::move(call.inputs), std::move(call.outputs), work},
+                 compute);
     return work;
   }
 
@@ -298,7 +303,8 @@ class ThreadBackend final : public c10d::Backend {
   Tensors pieces(const char* operation, const at::Tensor& whole) const {
     require_contiguous(operation, whole);
     const auto flat = whole.view(-1);
-    return flat.split_with_sizes(std::vector<std::int64_t>(static_cast<std::size_t>(getSize()), flat.numel() / getSize()));
+    return flat.split_with_sizes(
+        std::vector<std::int64_t>(static_cast<std::size_t>(getSize()), flat.numel() / getSize()));
   }
   Tensors pieces_by_rank(const char* operation, const Tensors& wholes) const {
     Tensors by_rank;

@@ -63,7 +63,8 @@ TEST(ThreadsBackend, RefusesAReceiveOfAnotherLengthThanTheSend) {
       EXPECT_CONTAINS(text, "a receive of " + std::to_string(received));
     }
     const auto text = message_of<CollectiveMismatch>([&] {
-      me.group.all_to_all(at::zeros({2}), at::zeros({2}), {.output_splits = {1, 1}, .input_splits = {me.rank, 2 - me.rank}})
+      me.group
+          .all_to_all(at::zeros({2}), at::zeros({2}), {.output_splits = {1, 1}, .input_splits = {me.rank, 2 - me.rank}})
           .wait();
     });
     EXPECT_CONTAINS(text, "alltoall");
@@ -147,8 +148,8 @@ TEST(ThreadsBackend, RefusesRanksOfAnotherProcess) {
   auto store = Store::hash(milliseconds(1000));
   store.set("world/threads/group", "4711");
   const auto text = message_of<RuntimeError>([&store] {
-    static_cast<void>(
-        ProcessGroup::create(store, {0, 1}, 1, {.backend = "threads"}, std::make_shared<accounting::Account>(1), nullptr));
+    static_cast<void>(ProcessGroup::create(store, {0, 1}, 1, {.backend = "threads"},
+                                           std::make_shared<accounting::Account>(1), nullptr));
   });
   EXPECT_CONTAINS(text, "all ranks in one process");
 }

@@ -30,7 +30,8 @@ bool TrackedWork::wait(std::chrono::milliseconds timeout) {
 }
 
 void TrackedWork::synchronize() {
-  explained(*group_, fmt::format("{} #{} of group {}", operation_, sequence_, group_->name), [&] { inner_->synchronize(); });
+  explained(*group_, fmt::format("{} #{} of group {}", operation_, sequence_, group_->name),
+            [&] { inner_->synchronize(); });
   stand_ins_->land();
 }
 

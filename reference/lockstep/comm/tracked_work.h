@@ -39,12 +39,12 @@ class TrackedWork final : public c10d::Work {
   std::uint64_t sequence_;
 };
 
-/// Whether the network is behind an error. LibTorch's own complaints about arguments are c10::Error; what Gloo throws is
-/// not, and what waits throw tells by its words.
+/// Whether the network is behind an error. LibTorch's own complaints about arguments are c10::Error; what Gloo throws
+/// is not, and what waits throw tells by its words.
 bool comes_from_network(const std::exception& error);
 
-/// Runs `call`; if it throws a network error, explains it as the failure of `operation` (looks for a second whether a peer
-/// is behind it). Other errors go through as they are.
+/// Runs `call`; if it throws a network error, explains it as the failure of `operation` (looks for a second whether a
+/// peer is behind it). Other errors go through as they are.
 template <typename Call>
 auto explained(const GroupContext& group, const std::string& operation, Call&& call) {
   try {
@@ -57,8 +57,8 @@ auto explained(const GroupContext& group, const std::string& operation, Call&& c
   }
 }
 
-/// Posts a call. An error of LibTorch's here is about this rank's own arguments, before anything was sent; c10d's network
-/// errors, and anything else, are explained.
+/// Posts a call. An error of LibTorch's here is about this rank's own arguments, before anything was sent; c10d's
+/// network errors, and anything else, are explained.
 template <typename Post>
 auto posted(const GroupContext& group, const std::string& operation, Post&& post) {
   return explained(group, operation, [&] {

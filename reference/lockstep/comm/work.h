@@ -13,7 +13,7 @@ class Work;
 namespace lockstep::comm {
 
 /// A posted collective. The tensors it was given must not be touched until `wait()` has returned; they are kept alive.
-class LOCKSTEP_API [[nodiscard]] Work {
+class [[nodiscard]] LOCKSTEP_API Work {
  public:
   explicit Work(c10::intrusive_ptr<c10d::Work> work);
   Work(Work&&) noexcept;

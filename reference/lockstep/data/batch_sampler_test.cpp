@@ -62,10 +62,9 @@ TEST(SamplerBatches, RefusesABatchSizeThatIsNotPositive) {
 
 // DATA-020: rank r, step t yields s[(t*w + r)*b ... + b), with s_j = j mod n.
 TEST(DATA_020, DealsWholeBatchesAndFillsTheLastRound) {
-  EXPECT_EQ(shard_all(sequential(22, 4), 3),
-            (Ranks{{{0, 1, 2, 3}, {12, 13, 14, 15}},
-                   {{4, 5, 6, 7}, {16, 17, 18, 19}},
-                   {{8, 9, 10, 11}, {20, 21, 0, 1}}}));
+  EXPECT_EQ(
+      shard_all(sequential(22, 4), 3),
+      (Ranks{{{0, 1, 2, 3}, {12, 13, 14, 15}}, {{4, 5, 6, 7}, {16, 17, 18, 19}}, {{8, 9, 10, 11}, {20, 21, 0, 1}}}));
   EXPECT_EQ(lengths(sequential(22, 4), 3), (Indices{2, 2, 2}));
 }
 

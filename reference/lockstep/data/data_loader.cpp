@@ -11,9 +11,7 @@ void require(bool holds, const char* expected, const std::string& got, const cha
   if (!holds) throw InvalidArgument({.where = "DataLoader", .expected = expected, .got = got, .fix = fix});
 }
 
-bool has_sampler(const DataLoaderOptions& options) {
-  return !std::holds_alternative<std::monostate>(options.sampler);
-}
+bool has_sampler(const DataLoaderOptions& options) { return !std::holds_alternative<std::monostate>(options.sampler); }
 
 bool has_sampler_of_batches(const DataLoaderOptions& options) {
   return std::holds_alternative<std::shared_ptr<BatchSampler>>(options.sampler);

@@ -25,16 +25,16 @@ using AnySampler = std::variant<std::monostate, std::shared_ptr<Sampler>, std::s
 
 /// Names and defaults are PyTorch's.
 struct DataLoaderOptions {
-  std::optional<std::int64_t> batch_size = 1;  ///< unset: no batches, items one by one as the dataset gives them
-  bool shuffle = false;                        ///< RandomSampler instead of SequentialSampler
-  AnySampler sampler;                          ///< excludes shuffle; one of whole batches needs an unset batch_size
-  std::shared_ptr<BatchSampler> batch_sampler; ///< excludes batch_size, shuffle, sampler and drop_last
-  bool drop_last = false;                      ///< leave out a short last batch
-  int num_workers = 0;                         ///< threads that get items and collate; 0: the caller's own
-  std::optional<int> prefetch_factor;          ///< batches per worker that are fetched ahead, 2 if unset
-  at::Generator generator;                     ///< for shuffling and for the workers' seeds; undefined: the default one
-  Collate collate;                             ///< empty: default_collate
-  std::chrono::milliseconds timeout{0};        ///< the longest wait for a batch from the workers; 0: any
+  std::optional<std::int64_t> batch_size = 1;   ///< unset: no batches, items one by one as the dataset gives them
+  bool shuffle = false;                         ///< RandomSampler instead of SequentialSampler
+  AnySampler sampler;                           ///< excludes shuffle; one of whole batches needs an unset batch_size
+  std::shared_ptr<BatchSampler> batch_sampler;  ///< excludes batch_size, shuffle, sampler and drop_last
+  bool drop_last = false;                       ///< leave out a short last batch
+  int num_workers = 0;                          ///< threads that get items and collate; 0: the caller's own
+  std::optional<int> prefetch_factor;           ///< batches per worker that are fetched ahead, 2 if unset
+  at::Generator generator;               ///< for shuffling and for the workers' seeds; undefined: the default one
+  Collate collate;                       ///< empty: default_collate
+  std::chrono::milliseconds timeout{0};  ///< the longest wait for a batch from the workers; 0: any
   std::function<void(const WorkerInfo&)> worker_init;
   ThreadStarter start_thread = start_plain_thread;
 };
@@ -65,7 +65,7 @@ class LOCKSTEP_API DataLoader {
  public:
   /// @param dataset  anything with size() and get(index), by value or as a shared_ptr (make_dataset)
   template <typename Source>
-    requires requires(Source&& source) { make_dataset(std::forward<Source>(source)); }
+  requires requires(Source&& source) { make_dataset(std::forward<Source>(source)); }
   explicit DataLoader(Source&& dataset, DataLoaderOptions options = {})
       : DataLoader(make_dataset(std::forward<Source>(dataset)), std::move(options)) {}
   explicit DataLoader(std::shared_ptr<Dataset> dataset, DataLoaderOptions options = {});
@@ -104,7 +104,7 @@ class LOCKSTEP_API DataLoader {
 
   std::shared_ptr<Dataset> dataset_;
   DataLoaderOptions options_;
-  std::shared_ptr<Sampler> index_sampler_;      // without batches
+  std::shared_ptr<Sampler> index_sampler_;  // without batches
   std::shared_ptr<BatchSampler> batch_sampler_;
   std::shared_ptr<std::uint64_t> num_passes_ = std::make_shared<std::uint64_t>(0);  // begun; the last one is in force
 };

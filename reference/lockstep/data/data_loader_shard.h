@@ -17,23 +17,23 @@ namespace lockstep::data {
 
 /// A batch that a shard loader hands out, for whoever counts samples.
 struct BatchInfo {
-  const Batch& items;    ///< indices into the dataset, and how many of them are padding
-  std::int64_t epoch;    ///< the loader's `iteration`
-  std::int64_t step;     ///< of the pass, from 0; skipped batches count
+  const Batch& items;  ///< indices into the dataset, and how many of them are padding
+  std::int64_t epoch;  ///< the loader's `iteration`
+  std::int64_t step;   ///< of the pass, from 0; skipped batches count
   bool is_last;
 };
 
 /// What the loader calls on the way. All are optional; the first two may block on other ranks.
 struct DataLoaderHooks {
-  std::function<void()> begin_pass;                             ///< first in every pass: synchronises global generators
-  std::function<void(at::Generator&)> synchronize_generator;    ///< then, if the loader has a generator to synchronise
-  std::function<void(const BatchInfo&)> on_batch;               ///< before a batch is handed out
+  std::function<void()> begin_pass;                           ///< first in every pass: synchronises global generators
+  std::function<void(at::Generator&)> synchronize_generator;  ///< then, if the loader has a generator to synchronise
+  std::function<void(const BatchInfo&)> on_batch;             ///< before a batch is handed out
 };
 
 struct DataLoaderShardOptions {
-  std::optional<at::Device> device;   ///< batches are moved here; unset: left where the dataset has them
+  std::optional<at::Device> device;  ///< batches are moved here; unset: left where the dataset has them
   bool non_blocking = false;
-  std::int64_t skip_batches = 0;      ///< the first ones of every pass, fetched but not handed out
+  std::int64_t skip_batches = 0;         ///< the first ones of every pass, fetched but not handed out
   at::Generator synchronized_generator;  ///< decides the order on all ranks; undefined: none does
   DataLoaderHooks hooks;
   /// For a loader that is a rank's part by other means than BatchSamplerShard: what all ranks take per step. The

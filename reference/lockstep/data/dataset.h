@@ -51,7 +51,10 @@ template <typename Sample>
 Value to_value(Sample&& sample) {
   if constexpr (std::convertible_to<Sample, Value>) {
     return std::forward<Sample>(sample);
-  } else if constexpr (requires { sample.data; sample.target; }) {
+  } else if constexpr (requires {
+                         sample.data;
+                         sample.target;
+                       }) {
     return Value::tuple({to_value(std::move(sample.data)), to_value(std::move(sample.target))});
   } else if constexpr (requires { sample.data; }) {
     return to_value(std::move(sample.data));
@@ -110,8 +113,7 @@ std::shared_ptr<Dataset> make_dataset(std::shared_ptr<Source> source) {
   }
 }
 template <typename Source>
-  requires MapStyle<std::remove_cvref_t<Source>>
-std::shared_ptr<Dataset> make_dataset(Source&& source) {
+requires MapStyle<std::remove_cvref_t<Source>> std::shared_ptr<Dataset> make_dataset(Source&& source) {
   return make_dataset(std::make_shared<std::remove_cvref_t<Source>>(std::forward<Source>(source)));
 }
 

@@ -124,13 +124,17 @@ TEST(DefaultCollate, KeepsNamedTuples) {
 
 TEST(DefaultCollate, NamesThePathAndTheShapesThatDoNotStack) {
   const auto item = [](std::int64_t size) { return Value::dict({{"x", Value::list({at::zeros({2, size})})}}); };
-  EXPECT_EQ(message_of<RuntimeError>([&] { default_collate({item(3), item(3), item(4)}); }),
+  EXPECT_EQ(message_of<RuntimeError>([&] {
+              default_collate({item(3), item(3), item(4)});
+            }),
             "default_collate: expected tensors of one shape at x[0], [2, 3] in item 0, got [2, 4] in item 2. "
             "Make the dataset's items alike, or give the loader a collate function.");
 }
 
 TEST(DefaultCollate, RefusesWhatCannotBeBatched) {
-  EXPECT_EQ(message_of<TypeError>([] { default_collate({Value::tuple({1}), Value::tuple({2.5})}); }),
+  EXPECT_EQ(message_of<TypeError>([] {
+              default_collate({Value::tuple({1}), Value::tuple({2.5})});
+            }),
             "default_collate: expected int at [0] as in item 0, got float in item 1. "
             "Make the dataset's items alike, or give the loader a collate function.");
   EXPECT_THROW(default_collate({Value(), Value()}), TypeError);

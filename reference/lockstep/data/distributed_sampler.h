@@ -9,8 +9,8 @@ namespace lockstep::data {
 
 struct DistributedSamplerOptions {
   bool shuffle = true;
-  std::int64_t seed = 0;    ///< the same on every rank; pass e of a shuffled sampler is seeded with seed + e
-  bool drop_last = false;   ///< drop the items beyond a multiple of the world size instead of repeating the first ones
+  std::int64_t seed = 0;   ///< the same on every rank; pass e of a shuffled sampler is seeded with seed + e
+  bool drop_last = false;  ///< drop the items beyond a multiple of the world size instead of repeating the first ones
 };
 
 /// A sampler that is one rank's part by itself: rank r visits items r, r + w, r + 2w, ... of the order, which is first

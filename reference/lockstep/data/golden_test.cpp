@@ -83,9 +83,9 @@ TEST(Golden, BatchSamplerShardErrors) {
 std::shared_ptr<test::ListBatches> recorded_batches(const json& record) {
   const auto& size = record.at("batch_size");
   const auto& drop_last = record.at("drop_last");
-  return std::make_shared<test::ListBatches>(
-      record.at("batches").get<Batches>(), size.is_number() ? std::optional(size.get<std::int64_t>()) : std::nullopt,
-      drop_last.is_boolean() && drop_last.get<bool>());
+  return std::make_shared<test::ListBatches>(record.at("batches").get<Batches>(),
+                                             size.is_number() ? std::optional(size.get<std::int64_t>()) : std::nullopt,
+                                             drop_last.is_boolean() && drop_last.get<bool>());
 }
 
 bool has_odd_batch(const test::ListBatches& batches) {

@@ -93,8 +93,7 @@ std::shared_ptr<DataLoaderShard> prepare_data_loader(DataLoader loader, World wo
                                                      const PrepareOptions& options) {
   checked(world, kWhere);
   if (options.split_batches) check_split(loader, world);
-  DataLoaderShardOptions shard{
-      .device = options.device, .non_blocking = options.non_blocking, .hooks = options.hooks};
+  DataLoaderShardOptions shard{.device = options.device, .non_blocking = options.non_blocking, .hooks = options.hooks};
   if (options.use_seedable_sampler) loader = with_seedable_sampler(loader, world, options);
   if (options.start_thread) loader = loader.with_thread_starter(*options.start_thread);
   if (world.size > 1) {

@@ -13,13 +13,13 @@ namespace lockstep::data {
 
 /// Names and defaults are Accelerate's, but for `already_sharded`.
 struct PrepareOptions {
-  bool split_batches = false;               ///< the loader's batch size is that of all ranks together
-  bool even_batches = true;                 ///< ranks get equally many full batches, repeating the first samples
-  bool use_seedable_sampler = false;        ///< a shuffled loader's order comes from a seed and the epoch
-  std::optional<std::int64_t> data_seed;    ///< that seed; unset: the default generator's
-  std::optional<at::Device> device;         ///< batches are moved here; unset: device placement off
+  bool split_batches = false;             ///< the loader's batch size is that of all ranks together
+  bool even_batches = true;               ///< ranks get equally many full batches, repeating the first samples
+  bool use_seedable_sampler = false;      ///< a shuffled loader's order comes from a seed and the epoch
+  std::optional<std::int64_t> data_seed;  ///< that seed; unset: the default generator's
+  std::optional<at::Device> device;       ///< batches are moved here; unset: device placement off
   bool non_blocking = false;
-  bool already_sharded = false;             ///< the loader hands out this rank's part by itself (DistributedSampler)
+  bool already_sharded = false;               ///< the loader hands out this rank's part by itself (DistributedSampler)
   std::optional<ThreadStarter> start_thread;  ///< for the loader's workers; unset: the loader's own
   DataLoaderHooks hooks;
   /// With use_seedable_sampler and no data_seed: makes one seed of the ranks' own, so that they shuffle alike. Called

@@ -81,11 +81,11 @@ class LOCKSTEP_API RandomSampler : public Sampler {
 
   std::int64_t size_;
   RandomSamplerOptions options_;
-  at::Generator drawing_;             // what this pass draws from
-  std::vector<std::int64_t> drawn_;   // the permutation, or the 32 indices, in use
-  std::size_t cursor_ = 0;            // within drawn_
-  std::int64_t left_ = 0;             // indices of this pass not drawn yet
-  bool exhausted_ = true;             // the last draw was made
+  at::Generator drawing_;            // what this pass draws from
+  std::vector<std::int64_t> drawn_;  // the permutation, or the 32 indices, in use
+  std::size_t cursor_ = 0;           // within drawn_
+  std::int64_t left_ = 0;            // indices of this pass not drawn yet
+  bool exhausted_ = true;            // the last draw was made
 };
 
 /// One draw of an int64 from `generator`, the default CPU generator if it is undefined: how PyTorch and Accelerate

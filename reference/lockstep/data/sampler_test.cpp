@@ -41,11 +41,10 @@ TEST(RandomSampler, CutsTheLastPermutationToNumSamples) {
 
 TEST(RandomSampler, DrawsWithReplacement32AtATime) {
   RandomSampler sampler(5, {.replacement = true, .num_samples = 40, .generator = seeded_generator(0)});
-  EXPECT_EQ(passes(sampler, 2),
-            (Batches{{4, 4, 3, 0, 3, 4, 2, 3, 2, 3, 1, 1, 1, 4, 3, 1, 1, 3, 4, 3,
-                      1, 4, 1, 4, 4, 1, 4, 4, 4, 0, 1, 2, 3, 0, 0, 0, 2, 4, 1, 3},
-                     {3, 3, 1, 4, 1, 2, 3, 0, 2, 1, 0, 4, 3, 1, 1, 0, 3, 1, 1, 2,
-                      4, 1, 3, 4, 0, 0, 3, 2, 3, 2, 2, 0, 0, 0, 3, 1, 4, 1, 1, 0}}));
+  EXPECT_EQ(passes(sampler, 2), (Batches{{4, 4, 3, 0, 3, 4, 2, 3, 2, 3, 1, 1, 1, 4, 3, 1, 1, 3, 4, 3,
+                                          1, 4, 1, 4, 4, 1, 4, 4, 4, 0, 1, 2, 3, 0, 0, 0, 2, 4, 1, 3},
+                                         {3, 3, 1, 4, 1, 2, 3, 0, 2, 1, 0, 4, 3, 1, 1, 0, 3, 1, 1, 2,
+                                          4, 1, 3, 4, 0, 0, 3, 2, 3, 2, 2, 0, 0, 0, 3, 1, 4, 1, 1, 0}}));
 }
 
 TEST(RandomSampler, WithoutAGeneratorTakesOneDrawOfTheDefaultOnePerPass) {

@@ -42,8 +42,6 @@ bool SeedableRandomSampler::set_epoch(std::int64_t epoch) {
   return true;
 }
 
-std::int64_t default_seed() {
-  return static_cast<std::int64_t>(at::detail::getDefaultCPUGenerator().current_seed());
-}
+std::int64_t default_seed() { return static_cast<std::int64_t>(at::detail::getDefaultCPUGenerator().current_seed()); }
 
 }  // namespace lockstep::data

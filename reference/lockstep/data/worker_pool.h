@@ -34,8 +34,8 @@ struct WorkerInfo {
 
 struct WorkerPoolOptions {
   int num_workers = 1;
-  int prefetch_factor = 2;                ///< jobs per worker that may be ahead of the taker
-  std::chrono::milliseconds timeout{0};   ///< the longest that take() waits; 0: as long as it takes
+  int prefetch_factor = 2;               ///< jobs per worker that may be ahead of the taker
+  std::chrono::milliseconds timeout{0};  ///< the longest that take() waits; 0: as long as it takes
   std::int64_t seed = 0;
   std::function<void(const WorkerInfo&)> worker_init;  ///< run by each worker before its first job
   ThreadStarter start_thread = start_plain_thread;

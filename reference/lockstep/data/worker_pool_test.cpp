@@ -107,7 +107,9 @@ TEST(WorkerPool, EndsItsThreadsAfterAnExceptionAndWhenNoJobEverCame) {
   };
   EXPECT_THROW(fail_on_first(), std::runtime_error);
   EXPECT_EQ(threads.running, 0);
-  { const IntPool idle({.num_workers = 3, .start_thread = threads.starter()}, [](int job) { return job; }); }
+  {
+    const IntPool idle({.num_workers = 3, .start_thread = threads.starter()}, [](int job) { return job; });
+  }
   EXPECT_EQ(threads.started, 5);
   EXPECT_EQ(threads.running, 0);
 }

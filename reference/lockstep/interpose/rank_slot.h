@@ -17,10 +17,10 @@ LOCKSTEP_API RankLocal* rank_slot() noexcept;
 
 /// Installs an object for this thread, and restores the one before.
 ///
-/// LibTorch has no slot for strangers' thread-local data, but its ThreadLocalDebugInfo does the very thing needed: it is
-/// copied into autograd's threads and into tasks that LibTorch forks, so that a hook that runs there still knows its rank.
-/// The slot TEST_INFO_2 is used by LibTorch's own unit tests alone (c10/util/ThreadLocalDebugInfo.h), hence free in a
-/// program; rank_slot_test.cpp fails loudly should a release change that or stop carrying it along.
+/// LibTorch has no slot for strangers' thread-local data, but its ThreadLocalDebugInfo does the very thing needed: it
+/// is copied into autograd's threads and into tasks that LibTorch forks, so that a hook that runs there still knows its
+/// rank. The slot TEST_INFO_2 is used by LibTorch's own unit tests alone (c10/util/ThreadLocalDebugInfo.h), hence free
+/// in a program; rank_slot_test.cpp fails loudly should a release change that or stop carrying it along.
 class LOCKSTEP_API RankSlotScope {
  public:
   explicit RankSlotScope(std::shared_ptr<RankLocal> object)

@@ -68,8 +68,9 @@ void require_one_thread() {
   throw InvalidArgument({.where = "debug_launcher(start=fork)",
                          .expected = "a process with one thread, since a fork copies only the caller's",
                          .got = fmt::format("{} threads", threads),
-                         .fix = "Pass start=spawn, or launch before the first parallel operation of LibTorch starts its "
-                                "threads (at::set_num_threads(1) keeps it from doing so)."});
+                         .fix =
+                             "Pass start=spawn, or launch before the first parallel operation of LibTorch starts its "
+                             "threads (at::set_num_threads(1) keeps it from doing so)."});
 }
 
 // In a program that was started anew for a rank: becomes that rank at the call that started it, and skips those before.

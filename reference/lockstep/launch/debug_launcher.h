@@ -22,18 +22,18 @@ enum class Output {
 
 struct DebugLauncherOptions {
   Start start = Start::fork;
-  /// How long a rank waits for its peers, at rendezvous and in each collective. After a first failure the remaining ranks
-  /// get this long, and 5 s more, to end by themselves.
+  /// How long a rank waits for its peers, at rendezvous and in each collective. After a first failure the remaining
+  /// ranks get this long, and 5 s more, to end by themselves.
   std::chrono::milliseconds timeout = std::chrono::seconds(60);
   Output output = Output::labelled;
 };
 
-/// Runs `function` once in each of `num_processes` new processes, which form a world over Gloo on the CPU, and waits for
-/// all of them. Inside, `PartialState` and `Accelerator` find their rank; process_index is 0 to num_processes - 1.
+/// Runs `function` once in each of `num_processes` new processes, which form a world over Gloo on the CPU, and waits
+/// for all of them. Inside, `PartialState` and `Accelerator` find their rank; process_index is 0 to num_processes - 1.
 ///
-/// Whatever happens to a rank, the others learn of it and end within the time-out, and nothing that was started is left.
-/// With Start::spawn the call must be reached again when the program is run with the same arguments; calls before it
-/// return at once there.
+/// Whatever happens to a rank, the others learn of it and end within the time-out, and nothing that was started is
+/// left. With Start::spawn the call must be reached again when the program is run with the same arguments; calls before
+/// it return at once there.
 ///
 /// @throws ChildFailed      if a rank failed, naming the one where it began and what each of the others met
 /// @throws InvalidArgument  for fewer than one process, and with Start::fork in a process of several threads

@@ -93,23 +93,21 @@ TEST(DebugLauncher, SpawnsFromAProcessOfSeveralThreads) {
   int calls_before = 0;
   debug_launcher([] {}, 1, {.start = Start::spawn});
   ++calls_before;  // reached in the spawned ranks of the second call as well
-  test::run_ranks(
-      2,
-      [&calls_before] {
-        const PartialState state;
-        EXPECT_EQ(state.num_processes(), 2);
-        EXPECT_EQ(calls_before, 1);
-        state.wait_for_everyone();
-      },
-      {.start = Start::spawn});
-  const auto failures = test::failures_of(
-      2,
-      [] {
-        const PartialState state;
-        if (state.process_index() == 1) throw InvalidArgument("planted");
-        state.wait_for_everyone();
-      },
-      {.start = Start::spawn});
+  test::run_ranks(2,
+                  [&calls_before] {
+                    const PartialState state;
+                    EXPECT_EQ(state.num_processes(), 2);
+                    EXPECT_EQ(calls_before, 1);
+                    state.wait_for_everyone();
+                  },
+                  {.start = Start::spawn});
+  const auto failures = test::failures_of(2,
+                                          [] {
+                                            const PartialState state;
+                                            if (state.process_index() == 1) throw InvalidArgument("planted");
+                                            state.wait_for_everyone();
+                                          },
+                                          {.start = Start::spawn});
   EXPECT_EQ(failures.front().rank, 1);
   EXPECT_EQ(failures.front().kind, "ValueError");
 }

@@ -75,8 +75,8 @@ void become_rank_process(pid_t launcher) {
 }
 
 void write_report(int report, const std::string& kind, const std::string& message) {
-  const auto text = nlohmann::json{{"kind", kind}, {"message", message}}.dump(
-      -1, ' ', false, nlohmann::json::error_handler_t::replace);
+  const auto text = nlohmann::json{{"kind", kind}, {"message", message}}.dump(-1, ' ', false,
+                                                                              nlohmann::json::error_handler_t::replace);
   std::size_t written = 0;
   while (written < text.size()) {
     const auto count = write(report, text.data() + written, text.size() - written);

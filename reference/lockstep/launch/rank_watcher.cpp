@@ -22,7 +22,8 @@ constexpr int kTickMs = 20;
 // Collects what comes through a pipe; gives out whole lines.
 class Lines {
  public:
-  Lines(Descriptor pipe, std::string label, std::ostream* to) : pipe_(std::move(pipe)), label_(std::move(label)), to_(to) {}
+  Lines(Descriptor pipe, std::string label, std::ostream* to)
+      : pipe_(std::move(pipe)), label_(std::move(label)), to_(to) {}
 
   [[nodiscard]] int descriptor() const { return pipe_.number(); }
 
@@ -170,19 +171,22 @@ void RankWatcher::judge(Watched& rank, int status) {
     failure.kind = rank.overdue ? "timeout" : "signal";
     failure.signal = WTERMSIG(status);
     if (rank.overdue) {
-      failure.message = rank.stopped ? "stopped by a signal, ended by the launcher" : "did not end by itself, ended by the launcher";
+      failure.message =
+          rank.stopped ? "stopped by a signal, ended by the launcher" : "did not end by itself, ended by the launcher";
     }
   } else {
     failure.exit_code = WEXITSTATUS(status);
   }
-  if (!rank.overdue) board_.post(note_of(failure));  // the first note stands: a rank that told the others itself came first
+  if (!rank.overdue)
+    board_.post(note_of(failure));  // the first note stands: a rank that told the others itself came first
   rank.failure = failure;
   if (!first_failure_) first_failure_ = steady_clock::now();
 }
 
 void RankWatcher::end_overdue() {
   const auto now = steady_clock::now();
-  const bool all_stopped = std::ranges::all_of(ranks_, [](const auto& rank) { return !rank->running || rank->stopped; });
+  const bool all_stopped =
+      std::ranges::all_of(ranks_, [](const auto& rank) { return !rank->running || rank->stopped; });
   if (!all_stopped) all_stopped_since_.reset();
   if (all_stopped && !all_stopped_since_) all_stopped_since_ = now;
   // After a failure a rank that stands still has nobody left to wait for; without one it gets the time of any wait.
@@ -201,10 +205,12 @@ std::vector<RankFailure> RankWatcher::failures() const {
   for (const auto& rank : ranks_) {
     if (rank->failure) failures.push_back(*rank->failure);
   }
-  // The ranks have agreed on the board where it began; the order in which processes were reaped says nothing. A rank that
-  // stood still before it had met the others is known to us alone.
+  // The ranks have agreed on the board where it began; the order in which processes were reaped says nothing. A rank
+  // that stood still before it had met the others is known to us alone.
   const auto note = board_.first_failure();
-  const auto stood_still = [this](const RankFailure& failure) { return ranks_[static_cast<std::size_t>(failure.rank)]->stopped; };
+  const auto stood_still = [this](const RankFailure& failure) {
+    return ranks_[static_cast<std::size_t>(failure.rank)]->stopped;
+  };
   const bool any_stood_still = std::ranges::any_of(failures, stood_still);
   std::ranges::stable_partition(failures, [&](const RankFailure& failure) {
     return any_stood_still ? stood_still(failure) : note && failure.rank == note->rank;

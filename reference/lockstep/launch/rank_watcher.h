@@ -11,8 +11,9 @@
 
 namespace lockstep::launch {
 
-/// Watches ranks until all have ended: passes on their output line by line, tells the others when one ends without a word,
-/// ends those that are left too long after a first failure, and leaves no process behind, however it is left itself.
+/// Watches ranks until all have ended: passes on their output line by line, tells the others when one ends without a
+/// word, ends those that are left too long after a first failure, and leaves no process behind, however it is left
+/// itself.
 class RankWatcher {
  public:
   RankWatcher(std::vector<RankProcess> ranks, comm::FailureBoard board, std::chrono::milliseconds timeout);

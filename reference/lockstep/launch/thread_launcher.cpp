@@ -51,7 +51,8 @@ std::exception_ptr error_of(const std::function<void()>& function) {
 
 void thread_launcher(const std::function<void()>& function, int num_ranks, const ThreadLauncherOptions& options) {
   if (num_ranks < 1) {
-    throw InvalidArgument({.where = "thread_launcher", .expected = "at least one rank", .got = fmt::format("{}", num_ranks)});
+    throw InvalidArgument(
+        {.where = "thread_launcher", .expected = "at least one rank", .got = fmt::format("{}", num_ranks)});
   }
   const state::ThreadRanksScope no_process_rank;
   auto environment = state::Environment::of_process();

@@ -17,8 +17,8 @@ struct ThreadLauncherOptions {
 /// Each thread is a rank of its own (RankContext): state, gradient state, account, and a generator that is not the
 /// process's. Blocks until all have ended.
 ///
-/// Many ranks in milliseconds, the same bits in every run; but ranks share the process, so that one that crashes takes the
-/// others with it, and one that never returns cannot be ended.
+/// Many ranks in milliseconds, the same bits in every run; but ranks share the process, so that one that crashes takes
+/// the others with it, and one that never returns cannot be ended.
 ///
 /// @throws ChildFailed  if a rank threw, the first one first; the others' waits end at once
 LOCKSTEP_API void thread_launcher(const std::function<void()>& function, int num_ranks,

@@ -59,7 +59,9 @@ TEST(ThreadLauncher, WorldsFollowOneAnother) {
   }
 }
 
-TEST(ThreadLauncher, RefusesFewerThanOneRank) { EXPECT_THROW(thread_launcher([] {}, 0), InvalidArgument); }
+TEST(ThreadLauncher, RefusesFewerThanOneRank) {
+  EXPECT_THROW(thread_launcher([] {}, 0), InvalidArgument);
+}
 
 void expect_named_by_all(const std::vector<RankFailure>& failures, int rank, const std::string& cause) {
   ASSERT_EQ(failures.size(), 3U);
@@ -105,13 +107,12 @@ TEST(ThreadLauncher, SoDoesOneThatThrowsWhatIsNoException) {
 
 TEST(ThreadLauncher, ARankThatNeverCallsIsNamedWhenTheTimeIsOver) {
   const auto begin = steady_clock::now();
-  const auto failures = failures_of(
-      3,
-      [] {
-        const PartialState state;
-        if (state.process_index() != 1) state.wait_for_everyone();
-      },
-      {.timeout = std::chrono::milliseconds(500)});
+  const auto failures = failures_of(3,
+                                    [] {
+                                      const PartialState state;
+                                      if (state.process_index() != 1) state.wait_for_everyone();
+                                    },
+                                    {.timeout = std::chrono::milliseconds(500)});
   EXPECT_LT(steady_clock::now() - begin, seconds(6));
   ASSERT_EQ(failures.size(), 2U);
   for (const auto& failure : failures) {

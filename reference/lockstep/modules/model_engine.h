@@ -8,8 +8,8 @@
 
 namespace lockstep::modules {
 
-/// What a parallel technique does around a model's forward and backward. The model itself is unchanged; `Prepared` calls
-/// these, and the Accelerator calls those about backward.
+/// What a parallel technique does around a model's forward and backward. The model itself is unchanged; `Prepared`
+/// calls these, and the Accelerator calls those about backward.
 class LOCKSTEP_API ModelEngine {
  public:
   virtual ~ModelEngine();

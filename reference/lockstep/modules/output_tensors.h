@@ -37,8 +37,9 @@ template <typename... T>
 void collect_tensors(const std::tuple<T...>& tuple, std::vector<at::Tensor>& into);
 
 template <typename Other>
-  requires(!std::is_convertible_v<const Other&, Value> && !std::is_convertible_v<const Other&, at::Tensor>)
-void collect_tensors(const Other&, std::vector<at::Tensor>&) {}
+requires(!std::is_convertible_v<const Other&, Value> &&
+         !std::is_convertible_v<const Other&, at::Tensor>) void collect_tensors(const Other&,
+                                                                                std::vector<at::Tensor>&) {}
 
 template <typename T>
 void collect_tensors(const std::vector<T>& list, std::vector<at::Tensor>& into) {

@@ -9,8 +9,8 @@
 
 namespace lockstep::modules {
 
-/// A model that an Accelerator has prepared. Call it as the model itself: it forwards to the model's own `forward`, in the
-/// scope of whatever engine synchronises its gradients.
+/// A model that an Accelerator has prepared. Call it as the model itself: it forwards to the model's own `forward`, in
+/// the scope of whatever engine synchronises its gradients.
 ///
 ///     auto model = accelerator.prepare(Net());
 ///     auto logits = model(images);
@@ -27,7 +27,8 @@ class Prepared {
 
   template <typename... Args>
   auto operator()(Args&&... args) const {
-    const accounting::PhaseScope phase(*account_, net_->is_training() ? accounting::Phase::forward : accounting::Phase::eval);
+    const accounting::PhaseScope phase(*account_,
+                                       net_->is_training() ? accounting::Phase::forward : accounting::Phase::eval);
     account_->emit([] { return accounting::Forward{.edge = accounting::Edge::begin}; });
     if (engine_) engine_->before_forward();
     auto output = net_->forward(std::forward<Args>(args)...);

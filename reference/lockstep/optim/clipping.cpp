@@ -59,10 +59,11 @@ double clip_grad_norm_(const Tensors& parameters, double max_norm, double norm_t
   if (groups.empty()) return 0.0;
   const auto norm = total_norm(groups, norm_type);
   if (error_if_nonfinite && !std::isfinite(norm.item<double>())) {
-    throw RuntimeError({.where = "clip_grad_norm_(error_if_nonfinite=true)",
-                        .expected = "finite gradients",
-                        .got = fmt::format("a total norm of {}", norm.item<double>()),
-                        .fix = "Look for the overflow, or let error_if_nonfinite be false to scale them all the same."});
+    throw RuntimeError(
+        {.where = "clip_grad_norm_(error_if_nonfinite=true)",
+         .expected = "finite gradients",
+         .got = fmt::format("a total norm of {}", norm.item<double>()),
+         .fix = "Look for the overflow, or let error_if_nonfinite be false to scale them all the same."});
   }
   // The scale stays a tensor until the gradients are scaled, so that a GPU is not waited for before.
   const auto scale = at::clamp(at::reciprocal(norm + 1e-6) * max_norm, /*min=*/std::nullopt, /*max=*/1.0);

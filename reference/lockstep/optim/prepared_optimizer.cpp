@@ -23,7 +23,8 @@ std::vector<double> learning_rates_if_any(const torch::optim::Optimizer& optimiz
 
 PreparedOptimizer::PreparedOptimizer(std::shared_ptr<torch::optim::Optimizer> optimizer,
                                      const state::GradientState& gradient_state,
-                                     std::shared_ptr<accounting::Account> account, std::shared_ptr<GradientScaler> scaler)
+                                     std::shared_ptr<accounting::Account> account,
+                                     std::shared_ptr<GradientScaler> scaler)
     : optimizer_(std::move(optimizer)),
       gradient_state_(gradient_state),
       account_(account ? std::move(account) : std::make_shared<accounting::Account>(0)),
@@ -43,13 +44,28 @@ void PreparedOptimizer::step(const LossClosure& closure) {
 
 void PreparedOptimizer::record_step() const {
   account_->emit([this] {
-    return accounting::OptimizerStep{.skipped = step_was_skipped_, .learning_rates = learning_rates_if_any(*optimizer_)};
+    return accounting::OptimizerStep{.skipped = step_was_skipped_,
+                                     .learning_rates = learning_rates_if_any(*optimizer_)};
   });
   if (!step_was_skipped_) account_->end_step();
 }
 
+// Not by way of the optimizer: LibTorch's zero_grad detaches every gradient in place, which those that are views into
+// DDP's buckets refuse (DDP-007). Theirs have no history to be detached from.
 void PreparedOptimizer::zero_grad(bool set_to_none) {
-  if (gradient_state_.sync_gradients) optimizer_->zero_grad(set_to_none);
+  if (!gradient_state_.sync_gradients) return;
+  for (auto& group : optimizer_->param_groups()) {
+    for (auto& parameter : group.params()) {
+      auto& gradient = parameter.mutable_grad();
+      if (!gradient.defined()) continue;
+      if (set_to_none) {
+        gradient.reset();
+        continue;
+      }
+      if (gradient.grad_fn()) gradient.detach_();
+      gradient.set_requires_grad(false).zero_();
+    }
+  }
 }
 
 void PreparedOptimizer::save(std::ostream& stream) const { torch::save(*optimizer_, stream); }

@@ -56,7 +56,9 @@ class LOCKSTEP_API PreparedOptimizer {
   [[nodiscard]] bool step_was_skipped() const noexcept { return step_was_skipped_; }
 
   /// Of the wrapped optimizer, to read and to change.
-  [[nodiscard]] std::vector<torch::optim::OptimizerParamGroup>& param_groups() const { return optimizer_->param_groups(); }
+  [[nodiscard]] std::vector<torch::optim::OptimizerParamGroup>& param_groups() const {
+    return optimizer_->param_groups();
+  }
   [[nodiscard]] auto& state() const { return optimizer_->state(); }
   [[nodiscard]] torch::optim::OptimizerOptions& defaults() const { return optimizer_->defaults(); }
   void add_param_group(const torch::optim::OptimizerParamGroup& group) { optimizer_->add_param_group(group); }

@@ -179,8 +179,9 @@ TEST(ACC_027, GroupsDefaultsAndStatePassThrough) {
 TEST(ACC_027, SavedStateContinuesInAnotherOptimizer) {
   const state::GradientState gradient_state;
   const auto make = [&gradient_state](const at::Tensor& parameter, double rate) {
-    return PreparedOptimizer(std::make_shared<torch::optim::AdamW>(std::vector{parameter}, torch::optim::AdamWOptions(rate)),
-                             gradient_state);
+    return PreparedOptimizer(
+        std::make_shared<torch::optim::AdamW>(std::vector{parameter}, torch::optim::AdamWOptions(rate)),
+        gradient_state);
   };
   auto first = make_parameter();
   auto optimizer = make(first, 0.1);

@@ -15,7 +15,7 @@ namespace lockstep::optim {
 
 struct PreparedSchedulerOptions {
   bool step_with_optimizer = true;  ///< false: every call is one step of the schedule
-  bool split_batches = false;       ///< the loaders cut one batch for all ranks: the schedule counts batches as they are
+  bool split_batches = false;  ///< the loaders cut one batch for all ranks: the schedule counts batches as they are
   int world_size = 1;
 };
 
@@ -24,8 +24,8 @@ struct PreparedSchedulerOptions {
 ///
 /// Users write a schedule for one process, in steps of one batch. On w ranks an optimizer step sees w batches, so the
 /// schedule moves by w, or by 1 with `split_batches`, where the ranks share one batch. A schedule that knows its
-/// `total_steps` is not driven beyond them: on 3 ranks, 7 in all, it stands at 3, 6, 7, 7. (Not so with `split_batches`,
-/// where a step too many is the schedule's own error.)
+/// `total_steps` is not driven beyond them: on 3 ranks, 7 in all, it stands at 3, 6, 7, 7. (Not so with
+/// `split_batches`, where a step too many is the schedule's own error.)
 ///
 /// Linear decay over 20 steps, 2 ranks, 10 micro-steps in windows of 4: 3 optimizer steps, the schedule at 6, the rate
 /// 0.9, 0.8, 0.7 of its start.
@@ -41,9 +41,10 @@ class LOCKSTEP_API PreparedScheduler {
   /// @param gradient_state  that of this rank; outlives the scheduler
   /// @param account         none: nobody is told
   /// @throws InvalidArgument  unless world_size is positive
-  PreparedScheduler(std::shared_ptr<Scheduler> scheduler, std::vector<std::shared_ptr<const PreparedOptimizer>> optimizers,
-                    const state::GradientState& gradient_state,
-                    std::shared_ptr<accounting::Account> account = nullptr, PreparedSchedulerOptions options = {});
+  PreparedScheduler(std::shared_ptr<Scheduler> scheduler,
+                    std::vector<std::shared_ptr<const PreparedOptimizer>> optimizers,
+                    const state::GradientState& gradient_state, std::shared_ptr<accounting::Account> account = nullptr,
+                    PreparedSchedulerOptions options = {});
 
   /// @param metric  for plateau-type schedules, which count w times per call too
   void step(std::optional<double> metric = std::nullopt);

@@ -51,8 +51,8 @@ class FakeScaler final : public GradientScaler {
 /// An optimizer whose step is skipped on request, and a schedule of 1/(1+position) that follows it.
 struct Training {
   explicit Training(const PreparedSchedulerOptions& options = {}, std::shared_ptr<Scheduler> other = nullptr)
-      : scheduler(other ? std::move(other) : std::make_shared<LambdaLr>(sgd, one_over_next), {optimizer}, gradient_state,
-                  account, options) {}
+      : scheduler(other ? std::move(other) : std::make_shared<LambdaLr>(sgd, one_over_next), {optimizer},
+                  gradient_state, account, options) {}
 
   void micro_step(bool sync, bool overflow = false) {
     gradient_state.sync_gradients = sync;
@@ -103,11 +103,12 @@ TEST(ACC_030, WithoutTheOptimizerEveryCallIsAStep) {
 }
 
 TEST(ACC_031, AnOptimizerStepIsWorldSizeStepsOfTheSchedule) {
-  for (const auto& [world_size, split_batches, rate] :
-       {std::tuple(1, false, 0.5), std::tuple(2, false, 1.0 / 3), std::tuple(4, false, 0.2), std::tuple(4, true, 0.5)}) {
+  for (const auto& [world_size, split_batches, rate] : {std::tuple(1, false, 0.5), std::tuple(2, false, 1.0 / 3),
+                                                        std::tuple(4, false, 0.2), std::tuple(4, true, 0.5)}) {
     Training training({.split_batches = split_batches, .world_size = world_size});
     training.micro_step(true);
-    EXPECT_DOUBLE_EQ(training.scheduler.last_learning_rates()[0], rate) << world_size << " ranks, split " << split_batches;
+    EXPECT_DOUBLE_EQ(training.scheduler.last_learning_rates()[0], rate)
+        << world_size << " ranks, split " << split_batches;
   }
 }
 
@@ -129,8 +130,8 @@ TEST(ACC_031, NoStepWhenAnyOptimizerSkipped) {
   EXPECT_DOUBLE_EQ(training.scheduler.last_learning_rates()[0], 1.0 / 3);
 
   const auto steady = std::make_shared<PreparedOptimizer>(make_sgd(), training.gradient_state);
-  PreparedScheduler of_both(std::make_shared<LambdaLr>(steady->optimizer(), one_over_next), {steady, training.optimizer},
-                            training.gradient_state);
+  PreparedScheduler of_both(std::make_shared<LambdaLr>(steady->optimizer(), one_over_next),
+                            {steady, training.optimizer}, training.gradient_state);
   training.scaler->overflow = true;
   training.optimizer->step();
   of_both.step();
@@ -206,9 +207,10 @@ TEST(ACC_033, APlateauCountsWorldSizeTimesPerCall) {
 TEST(PreparedScheduler, OneEventForEachCallThatMovedTheSchedule) {
   Training training({.world_size = 3}, std::make_shared<Ending>(4));
   int seen = 0;
-  const auto subscription = training.account->subscribe([&seen](const accounting::Stamp&, const accounting::Event& event) {
-    if (std::get<accounting::SchedulerStep>(event).learning_rates == Rates{1.0}) ++seen;
-  });
+  const auto subscription =
+      training.account->subscribe([&seen](const accounting::Stamp&, const accounting::Event& event) {
+        if (std::get<accounting::SchedulerStep>(event).learning_rates == Rates{1.0}) ++seen;
+      });
   training.micro_step(false);
   training.micro_step(true, /*overflow=*/true);
   EXPECT_EQ(seen, 0);

@@ -20,12 +20,15 @@ LambdaLr::LambdaLr(std::shared_ptr<torch::optim::Optimizer> optimizer, const LrL
     : LambdaLr(optimizer, std::vector<LrLambda>(optimizer->param_groups().size(), lambda)) {}
 
 LambdaLr::LambdaLr(std::shared_ptr<torch::optim::Optimizer> optimizer, std::vector<LrLambda> lambdas)
-    : optimizer_(std::move(optimizer)), base_learning_rates_(learning_rates(*optimizer_)), lambdas_(std::move(lambdas)) {
+    : optimizer_(std::move(optimizer)),
+      base_learning_rates_(learning_rates(*optimizer_)),
+      lambdas_(std::move(lambdas)) {
   if (lambdas_.size() != base_learning_rates_.size()) {
-    throw InvalidArgument({.where = "LambdaLr",
-                           .expected = fmt::format("a lambda for each of {} parameter groups", base_learning_rates_.size()),
-                           .got = fmt::format("{}", lambdas_.size()),
-                           .fix = "Pass a single lambda to use it for all groups."});
+    throw InvalidArgument(
+        {.where = "LambdaLr",
+         .expected = fmt::format("a lambda for each of {} parameter groups", base_learning_rates_.size()),
+         .got = fmt::format("{}", lambdas_.size()),
+         .fix = "Pass a single lambda to use it for all groups."});
   }
   LambdaLr::advance(std::nullopt);
 }

@@ -16,7 +16,8 @@ class ReduceLROnPlateauScheduler;
 
 namespace lockstep::optim {
 
-/// Sets an optimizer's learning rates from step to step. Users derive their own: `advance` does the work, `step()` counts.
+/// Sets an optimizer's learning rates from step to step. Users derive their own: `advance` does the work, `step()`
+/// counts.
 ///
 /// A schedule begins at position 0, whose rates it sets when it is made; each step moves it on by one.
 ///
@@ -37,7 +38,8 @@ class LOCKSTEP_API Scheduler {
 
   /// The position: steps taken.
   [[nodiscard]] std::int64_t last_epoch() const noexcept { return last_epoch_; }
-  /// PyTorch's count, by which a schedule's end is guarded: 1 when made, one more at each step, and at each `count_step`.
+  /// PyTorch's count, by which a schedule's end is guarded: 1 when made, one more at each step, and at each
+  /// `count_step`.
   [[nodiscard]] std::int64_t step_count() const noexcept { return step_count_; }
   /// Counts a step without taking it (ACC-014).
   void count_step() noexcept { ++step_count_; }

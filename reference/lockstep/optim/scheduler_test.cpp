@@ -61,7 +61,8 @@ TEST(LambdaLr, OneLambdaServesAllGroups) {
 }
 
 TEST(LambdaLr, WantsALambdaForEachGroup) {
-  EXPECT_THROW(LambdaLr(sgd_with({1.0, 1.0}), std::vector<LrLambda>{[](std::int64_t) { return 1.0; }}), InvalidArgument);
+  EXPECT_THROW(LambdaLr(sgd_with({1.0, 1.0}), std::vector<LrLambda>{[](std::int64_t) { return 1.0; }}),
+               InvalidArgument);
 }
 
 TEST(LambdaLr, LeavesGroupsThatCameLaterAlone) {

@@ -18,7 +18,8 @@ struct Rates : torch::optim::LRScheduler {
 
 class TorchScheduler final : public Scheduler {
  public:
-  TorchScheduler(std::shared_ptr<torch::optim::LRScheduler> scheduler, std::shared_ptr<torch::optim::Optimizer> optimizer)
+  TorchScheduler(std::shared_ptr<torch::optim::LRScheduler> scheduler,
+                 std::shared_ptr<torch::optim::Optimizer> optimizer)
       : optimizer_(std::move(optimizer)), scheduler_(std::move(scheduler)) {}
 
   std::vector<double> last_learning_rates() const override { return Rates::of(*scheduler_); }

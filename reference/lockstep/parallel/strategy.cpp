@@ -1,7 +1,7 @@
 #include "lockstep/parallel/strategy.h"
 
-#include <algorithm>
 #include <torch/nn/module.h>
+#include <algorithm>
 
 #include "lockstep/parallel/ddp/distributed_data_parallel.h"
 #include "lockstep/parallel/ddp/verify_parameters.h"
@@ -26,9 +26,9 @@ class DataParallel final : public Strategy {
   explicit DataParallel(StrategyRequest request) : request_(std::move(request)) {}
 
   std::shared_ptr<modules::ModelEngine> prepare(const std::shared_ptr<torch::nn::Module>& model) override {
-    if (!has_trained_parameters(*model)) {
+    if (request_.on_accelerator && !has_trained_parameters(*model)) {
       verify_parameters(*model, request_.group);  // the others, which may have some, are about to compare
-      return nullptr;                             // DDP-010
+      return nullptr;
     }
     return std::make_shared<DistributedDataParallel>(model, request_.group, request_.ddp);
   }

@@ -68,9 +68,8 @@ void synchronize(RngType type, const std::optional<at::Generator>& generator, co
   const auto mine = generator_of(type, generator, rank_generator);
   if (!group || group.size() == 1) return;
   set_state(mine, state_of_root(mine, group));
-  group.account().emit([type] {
-    return accounting::GeneratorUse{.generator = std::string(to_word(type)), .use = "synchronize"};
-  });
+  group.account().emit(
+      [type] { return accounting::GeneratorUse{.generator = std::string(to_word(type)), .use = "synchronize"}; });
 }
 
 void synchronize(const std::vector<RngType>& types, const std::optional<at::Generator>& generator,

@@ -20,9 +20,9 @@ enum class RngType { torch, cuda, xla, npu, mlu, sdaa, musa, xpu, hpu, neuron, g
 LOCKSTEP_API RngType rng_type_from(std::string_view word);
 LOCKSTEP_API std::string_view to_word(RngType type);
 
-/// Gives every rank the state of rank 0's generator, recorded seed included; from then on equal calls draw equal numbers.
-/// All ranks of the group must call it with the same type. In a group of one, or without a group, nothing is exchanged,
-/// and what cannot be synchronised is refused all the same.
+/// Gives every rank the state of rank 0's generator, recorded seed included; from then on equal calls draw equal
+/// numbers. All ranks of the group must call it with the same type. In a group of one, or without a group, nothing is
+/// exchanged, and what cannot be synchronised is refused all the same.
 ///
 /// @param generator       for RngType::generator, on every rank; of no effect for the others
 /// @param rank_generator  for RngType::torch, what stands for the default generator on this rank; undefined: LibTorch's

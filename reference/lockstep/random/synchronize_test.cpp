@@ -75,9 +75,11 @@ TEST(RNG_003, OneBroadcastOfTheStateAndOneEvent) {
   std::vector<std::string> uses(2);
   on_ranks(2, [&](const ProcessGroup& group) {
     auto& mine = uses[static_cast<std::size_t>(group.rank())];
-    const auto subscription = group.account().subscribe([&mine](const accounting::Stamp&, const accounting::Event& event) {
-      if (const auto* use = std::get_if<accounting::GeneratorUse>(&event)) mine += use->generator + " " + use->use + ";";
-    });
+    const auto subscription =
+        group.account().subscribe([&mine](const accounting::Stamp&, const accounting::Event& event) {
+          if (const auto* use = std::get_if<accounting::GeneratorUse>(&event))
+            mine += use->generator + " " + use->use + ";";
+        });
     synchronize(RngType::generator, make_generator(group.rank()), group);
     EXPECT_EQ(group.account().traffic().total("broadcast"), (accounting::TrafficCount{1, 5056, 5056}));
     EXPECT_EQ(group.account().traffic().total().calls, 1);

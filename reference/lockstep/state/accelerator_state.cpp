@@ -18,9 +18,8 @@ MixedPrecision mixed_precision_from(std::string_view word) {
   for (const auto precision : {MixedPrecision::no, MixedPrecision::fp8, MixedPrecision::fp16, MixedPrecision::bf16}) {
     if (word == to_word(precision)) return precision;
   }
-  throw InvalidArgument({.where = "mixed_precision",
-                         .expected = "one of no, fp8, fp16, bf16",
-                         .got = "'" + std::string(word) + "'"});
+  throw InvalidArgument(
+      {.where = "mixed_precision", .expected = "one of no, fp8, fp16, bf16", .got = "'" + std::string(word) + "'"});
 }
 
 namespace {
@@ -50,7 +49,7 @@ PartialStateOptions agreed(const AcceleratorStateOptions& options) {
                            .got = "'" + *options.mixed_precision + "'",
                            .fix = "Give every Accelerator of a rank the same, or reset the state between them."});
   }
-  if (rank.partial && options.partial.cpu && !rank.partial->device.is_cpu()) {
+  if (is_set_up(rank) && options.partial.cpu && !rank.partial->device.is_cpu()) {
     throw InvalidArgument({.where = "Accelerator(cpu=true)",
                            .expected = "a state on the CPU",
                            .got = "one that is already initialized on " + rank.partial->device.str()});

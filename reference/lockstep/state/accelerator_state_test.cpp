@@ -27,7 +27,8 @@ TEST(STATE_110, BeforeAnAcceleratorThereIsNoState) {
 TEST(STATE_111, AnotherPrecisionIsRefusedAndChangesNothing) {
   as_rank(kCpu, [] {
     const AcceleratorState first(with_precision("bf16"));
-    const auto text = test::message_of<InvalidArgument>([] { static_cast<void>(AcceleratorState(with_precision("fp16"))); });
+    const auto text =
+        test::message_of<InvalidArgument>([] { static_cast<void>(AcceleratorState(with_precision("fp16"))); });
     EXPECT_NE(text.find("already initialized"), std::string::npos) << text;
     EXPECT_NE(text.find("'bf16'"), std::string::npos) << text;
     EXPECT_NE(text.find("'fp16'"), std::string::npos) << text;
@@ -67,8 +68,10 @@ TEST(STATE_113, ThePrecisionIsTheArgumentElseTheVariableElseNo) {
   as_rank(kCpu, [] { EXPECT_EQ(AcceleratorState(AcceleratorStateOptions{}).mixed_precision(), MixedPrecision::no); });
   auto environment = kCpu;
   environment.set("ACCELERATE_MIXED_PRECISION", "bf16");
-  as_rank(environment, [] { EXPECT_EQ(AcceleratorState(AcceleratorStateOptions{}).mixed_precision(), MixedPrecision::bf16); });
-  as_rank(environment, [] { EXPECT_EQ(AcceleratorState(with_precision("fp16")).mixed_precision(), MixedPrecision::fp16); });
+  as_rank(environment,
+          [] { EXPECT_EQ(AcceleratorState(AcceleratorStateOptions{}).mixed_precision(), MixedPrecision::bf16); });
+  as_rank(environment,
+          [] { EXPECT_EQ(AcceleratorState(with_precision("fp16")).mixed_precision(), MixedPrecision::fp16); });
 }
 
 TEST(STATE_113, OtherWordsAreRefusedAndCaseMatters) {

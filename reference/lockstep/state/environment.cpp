@@ -46,7 +46,8 @@ Environment Environment::of_process() {
   for (char** entry = environ; entry != nullptr && *entry != nullptr; ++entry) {
     const std::string_view line(*entry);
     const auto equals = line.find('=');
-    if (equals != std::string_view::npos) environment.set(std::string(line.substr(0, equals)), std::string(line.substr(equals + 1)));
+    if (equals != std::string_view::npos)
+      environment.set(std::string(line.substr(0, equals)), std::string(line.substr(equals + 1)));
   }
   return environment;
 }
@@ -127,7 +128,8 @@ std::vector<std::string> unknown_variable_warnings(const Environment& environmen
     if (std::ranges::find(known, name, &KnownVariable::name) != known.end()) continue;
     const auto nearest = std::ranges::min_element(
         known, {}, [&name = name](const KnownVariable& variable) { return distance(name, variable.name); });
-    warnings.push_back(fmt::format("{} is no variable of Lockstep and has no effect; did you mean {}?", name, nearest->name));
+    warnings.push_back(
+        fmt::format("{} is no variable of Lockstep and has no effect; did you mean {}?", name, nearest->name));
   }
   return warnings;
 }

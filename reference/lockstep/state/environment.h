@@ -11,8 +11,8 @@
 
 namespace lockstep::state {
 
-/// The variables that a rank sees: a value, read once from the process and passed on. Nothing else in the reference looks
-/// at the process's environment.
+/// The variables that a rank sees: a value, read once from the process and passed on. Nothing else in the reference
+/// looks at the process's environment.
 class LOCKSTEP_API Environment {
  public:
   Environment() = default;

@@ -43,9 +43,11 @@ TEST(Environment, IsACopyOfTheProcessVariables) {
 }
 
 TEST(Environment, WarnsOfAMisspeltVariableWithTheNearestName) {
-  const auto warnings = unknown_variable_warnings({{"LOCKSTEP_BACKENT", "gloo"}, {"LOCKSTEP_JOB", "1"}, {"OTHER", "x"}});
+  const auto warnings =
+      unknown_variable_warnings({{"LOCKSTEP_BACKENT", "gloo"}, {"LOCKSTEP_JOB", "1"}, {"OTHER", "x"}});
   ASSERT_EQ(warnings.size(), 1);
-  EXPECT_EQ(warnings[0], "LOCKSTEP_BACKENT is no variable of Lockstep and has no effect; did you mean LOCKSTEP_BACKEND?");
+  EXPECT_EQ(warnings[0],
+            "LOCKSTEP_BACKENT is no variable of Lockstep and has no effect; did you mean LOCKSTEP_BACKEND?");
 }
 
 }  // namespace

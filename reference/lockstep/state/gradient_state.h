@@ -15,8 +15,8 @@ struct DataLoaderStatus {
   std::int64_t remainder = -1;     ///< real samples in the last global batch; 0: none missing; -1: unknown (DATA-066)
 };
 
-/// How gradients are accumulated, and where the data stands: what `accumulate`, the optimizer and the scheduler wrappers
-/// and `gather_for_metrics` agree on. One per rank, shared by all Accelerators of the rank.
+/// How gradients are accumulated, and where the data stands: what `accumulate`, the optimizer and the scheduler
+/// wrappers and `gather_for_metrics` agree on. One per rank, shared by all Accelerators of the rank.
 ///
 /// @clause STATE-120..124, ACC-001..004, ACC-015
 /// @source Accelerate, GradientState

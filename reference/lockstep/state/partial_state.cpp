@@ -4,9 +4,9 @@
 #include <ATen/Parallel.h>
 #include <fmt/format.h>
 
+#include <torch/cuda.h>
 #include <iostream>
 #include <numeric>
-#include <torch/cuda.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/logging.h"
@@ -63,6 +63,14 @@ Placement place_rank(const RankContext& rank, const PartialStateOptions& options
   return placement;
 }
 
+// Making a group connects each rank with the others, and returns when this rank's own connections stand. One that has
+// little to do, and ends at once, must not close them while others are still at theirs.
+void wait_until_all_are_connected(comm::Store store, const PartialStateData& state, milliseconds timeout) {
+  constexpr auto kAllConnected = "lockstep/all_connected";
+  if (store.add("lockstep/connected", 1) == state.placement.world.size) store.set(kAllConnected, "yes");
+  store.wait({kAllConnected}, timeout, [&state] { state.failures->throw_if_failed("rendezvous"); });
+}
+
 std::shared_ptr<PartialStateData> make_world(RankContext& rank, const PartialStateOptions& options) {
   const auto& environment = rank.environment();
   auto state = std::make_shared<PartialStateData>();
@@ -90,16 +98,22 @@ std::shared_ptr<PartialStateData> make_world(RankContext& rank, const PartialSta
                                              .network_interface = environment.find("GLOO_SOCKET_IFNAME").value_or(""),
                                              .debug = environment.flag("ACCELERATE_DEBUG_MODE")},
                                             rank.account(), state->failures);
-  rank.account()->emit([&] {
-    return accounting::RunBegin{.world_size = placement.world.size, .backend = placement.backend};
-  });
+  if (!rank.is_thread()) wait_until_all_are_connected(store, *state, timeout);
+  rank.account()->emit(
+      [&] { return accounting::RunBegin{.world_size = placement.world.size, .backend = placement.backend}; });
   return state;
 }
 
 }  // namespace
 
+bool is_set_up(const RankContext& rank) { return rank.partial && !rank.partial->is_reset; }
+
 PartialState::PartialState(const PartialStateOptions& options) : rank_(RankContext::current().shared_from_this()) {
-  if (rank_->partial) return;
+  if (is_set_up(*rank_)) return;
+  if (rank_->partial && rank_->partial->group) {  // reset, but not destroyed: the ranks have met already
+    rank_->partial->is_reset = false;
+    return;
+  }
   try {
     rank_->partial = make_world(*rank_, options);
   } catch (const std::exception& error) {
@@ -112,7 +126,7 @@ PartialState::PartialState(const PartialStateOptions& options) : rank_(RankConte
 namespace {
 
 const PartialStateData& data_of(const std::shared_ptr<RankContext>& rank, const char* attribute) {
-  if (rank->partial) return *rank->partial;
+  if (is_set_up(*rank)) return *rank->partial;
   throw AttributeError({.where = std::string("PartialState.") + attribute,
                         .expected = "a state that has been set up",
                         .got = "one that was reset",
@@ -128,7 +142,7 @@ DistributedType PartialState::distributed_type() const { return data_of(rank_, "
 at::Device PartialState::device() const { return data_of(rank_, "device").device; }
 const comm::ProcessGroup& PartialState::world_group() const { return data_of(rank_, "world_group").group; }
 RankContext& PartialState::rank() const { return *rank_; }
-bool PartialState::initialized() const { return rank_->partial != nullptr; }
+bool PartialState::initialized() const { return is_set_up(*rank_); }
 bool PartialState::debug() const { return rank_->environment().flag("ACCELERATE_DEBUG_MODE"); }
 bool PartialState::fork_launched() const { return rank_->environment().flag("FORK_LAUNCHED"); }
 bool PartialState::use_distributed() const { return distributed_type() != DistributedType::no && num_processes() > 1; }
@@ -152,7 +166,8 @@ namespace {
 Value split_tensors_on(at::Device device, const Value& part) {
   if (part.is_tensor()) return value::send_to_device(part, device);
   if (!part.is_dict()) return part;
-  return value::map_children(part, [device](const Value& child, std::size_t) { return split_tensors_on(device, child); });
+  return value::map_children(part,
+                             [device](const Value& child, std::size_t) { return split_tensors_on(device, child); });
 }
 
 }  // namespace
@@ -167,9 +182,12 @@ void PartialState::destroy_process_group() {
   if (fork_launched() || !rank_->partial) return;
   rank_->partial->group = {};
   rank_->partial->failures.reset();
+  rank_->partial->store.reset();
 }
 
-void PartialState::reset() { RankContext::current().partial.reset(); }
+void PartialState::reset() {
+  if (const auto& partial = RankContext::current().partial) partial->is_reset = true;
+}
 
 std::string PartialState::to_text() const {
   const auto name = backend();

@@ -56,9 +56,10 @@ class LOCKSTEP_API PartialState {
   /// Prints a line on each local main process.
   void print(std::string_view line) const;
 
-  /// This rank's share of a list, tuple, tensor (dim 0) or dict of them (STATE-135..140). A copy of the input's parts; with
-  /// one process the very input.
-  /// @param apply_padding  fill every share to the longest with the last element of the whole input; split tensors are then
+  /// This rank's share of a list, tuple, tensor (dim 0) or dict of them (STATE-135..140). A copy of the input's parts;
+  /// with one process the very input.
+  /// @param apply_padding  fill every share to the longest with the last element of the whole input; split tensors are
+  /// then
   ///                       moved to the device
   [[nodiscard]] Value split_between_processes(const Value& inputs, bool apply_padding = false) const;
 
@@ -81,6 +82,10 @@ struct PartialStateData {
   comm::ProcessGroup group;
   std::shared_ptr<comm::FailureBoard> failures;
   std::optional<comm::Store> store;
+  bool is_reset = false;  ///< forgotten by the user; the ranks still know each other
 };
+
+/// Whether the rank has a state that was not reset.
+bool is_set_up(const RankContext& rank);
 
 }  // namespace lockstep::state

@@ -171,8 +171,9 @@ TEST(STATE_115, TheTextIsFiveLines) {
   run_thread_ranks(2, [] {
     const PartialState state;
     const auto rank = std::to_string(state.process_index());
-    EXPECT_EQ(state.to_text(), "Distributed environment: MULTI_CPU  Backend: threads\nNum processes: 2\nProcess index: " +
-                                   rank + "\nLocal process index: " + rank + "\nDevice: cpu:0\n");
+    EXPECT_EQ(state.to_text(),
+              "Distributed environment: MULTI_CPU  Backend: threads\nNum processes: 2\nProcess index: " + rank +
+                  "\nLocal process index: " + rank + "\nDevice: cpu:0\n");
   });
 }
 
@@ -248,8 +249,8 @@ TEST(STATE_139, EveryValueOfADictIsSplitAlikeIntoANewOne) {
     EXPECT_EQ(share["name"], Value("abc"));  // cannot be split
     EXPECT_EQ(share["t"].tensor().size(0), state.is_main_process() ? 2 : 1);
     EXPECT_EQ(inputs["x"].size(), 3U);
-    EXPECT_THROW(static_cast<void>(state.split_between_processes(
-                     Value::dict({{"x", Value::list({1})}, {"y", Value::list({1, 2})}}))),
+    EXPECT_THROW(static_cast<void>(
+                     state.split_between_processes(Value::dict({{"x", Value::list({1})}, {"y", Value::list({1, 2})}}))),
                  InvalidArgument);
     EXPECT_THROW(static_cast<void>(state.split_between_processes(Value::dict({}))), OutOfRange);
   });

@@ -11,8 +11,8 @@
 namespace lockstep::state {
 namespace {
 
-// The threads of the core to which this CPU belongs, "0,64" for example: the same text for each of them. Where the kernel
-// does not tell, every CPU is a core of its own.
+// The threads of the core to which this CPU belongs, "0,64" for example: the same text for each of them. Where the
+// kernel does not tell, every CPU is a core of its own.
 std::string core_of(int cpu) {
   std::ifstream file(fmt::format("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list", cpu));
   std::string siblings;

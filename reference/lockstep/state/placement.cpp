@@ -13,7 +13,8 @@ using Names = std::initializer_list<const char*>;
 const Names kRank = {"RANK", "PMI_RANK", "OMPI_COMM_WORLD_RANK", "MV2_COMM_WORLD_RANK"};
 const Names kSize = {"WORLD_SIZE", "PMI_SIZE", "OMPI_COMM_WORLD_SIZE", "MV2_COMM_WORLD_SIZE"};
 const Names kLocalRank = {"LOCAL_RANK", "MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCAL_RANK", "MV2_COMM_WORLD_LOCAL_RANK"};
-const Names kLocalSize = {"LOCAL_WORLD_SIZE", "MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE", "MV2_COMM_WORLD_LOCAL_SIZE"};
+const Names kLocalSize = {"LOCAL_WORLD_SIZE", "MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE",
+                          "MV2_COMM_WORLD_LOCAL_SIZE"};
 constexpr int kDefaultPort = 29500;
 
 // A negative number counts as unset, as torchrun's LOCAL_RANK=-1 does.
@@ -33,8 +34,8 @@ bool mentions_any(const Environment& environment, std::initializer_list<std::str
   return false;
 }
 
-// Slurm's variables count only where no launcher has set its own, and only inside a job step of several tasks: a shell in
-// an allocation has them too.
+// Slurm's variables count only where no launcher has set its own, and only inside a job step of several tasks: a shell
+// in an allocation has them too.
 bool is_slurm_step(const Environment& environment) {
   return !environment.find("RANK") && !mentions_any(environment, {"PMI_", "OMPI_", "MV2_"}) &&
          environment.number("SLURM_NTASKS").value_or(0) > 1 && environment.find("SLURM_STEP_ID");

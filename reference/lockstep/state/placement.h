@@ -22,7 +22,7 @@ struct Rendezvous {
 struct Placement {
   DistributedType type = DistributedType::no;
   World world;
-  World local;          ///< among the ranks of this machine
+  World local;  ///< among the ranks of this machine
   bool on_cpu = true;
   std::string backend;  ///< empty for a single process
   Rendezvous rendezvous;
@@ -41,8 +41,8 @@ struct PlacementRequest {
 /// @clause STATE-001..004, 006, 008, 104, 106..108
 LOCKSTEP_API Placement place(const Environment& environment, const PlacementRequest& request);
 
-/// Prefix of the keys of this attempt at the job. A restarted attempt under torchrun meets in the same store, and what the
-/// attempt before left there is not its own.
+/// Prefix of the keys of this attempt at the job. A restarted attempt under torchrun meets in the same store, and what
+/// the attempt before left there is not its own.
 LOCKSTEP_API std::string attempt_prefix(const Environment& environment);
 
 }  // namespace lockstep::state

@@ -30,7 +30,10 @@ TEST(STATE_002, CpuWithALocalRankOrAWorldAboveOneIsMultiCpu) {
 }
 
 TEST(STATE_002, SlurmCountsOnlyInAStepOfSeveralTasksWithoutAnotherLauncher) {
-  Environment slurm{{"SLURM_PROCID", "1"}, {"SLURM_NTASKS", "2"}, {"SLURM_LOCALID", "1"}, {"SLURM_STEP_ID", "0"},
+  Environment slurm{{"SLURM_PROCID", "1"},
+                    {"SLURM_NTASKS", "2"},
+                    {"SLURM_LOCALID", "1"},
+                    {"SLURM_STEP_ID", "0"},
                     {"MASTER_ADDR", "10.0.0.1"}};
   EXPECT_EQ(place_on_cpu(slurm).world, (World{1, 2}));
   auto with_pmi = slurm;
@@ -45,13 +48,16 @@ TEST(STATE_002, SlurmCountsOnlyInAStepOfSeveralTasksWithoutAnotherLauncher) {
 }
 
 TEST(STATE_003, EachValueIsTheFirstSetOfItsRow) {
-  const auto open_mpi = place_on_cpu({{"OMPI_COMM_WORLD_RANK", "1"}, {"OMPI_COMM_WORLD_SIZE", "2"},
-                                      {"OMPI_COMM_WORLD_LOCAL_RANK", "1"}, {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}});
+  const auto open_mpi = place_on_cpu({{"OMPI_COMM_WORLD_RANK", "1"},
+                                      {"OMPI_COMM_WORLD_SIZE", "2"},
+                                      {"OMPI_COMM_WORLD_LOCAL_RANK", "1"},
+                                      {"OMPI_COMM_WORLD_LOCAL_SIZE", "2"}});
   EXPECT_EQ(open_mpi.world, (World{1, 2}));
   EXPECT_EQ(open_mpi.local, (World{1, 2}));
   const auto both = place_on_cpu({{"RANK", "0"}, {"PMI_RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "2"}});
   EXPECT_EQ(both.world.rank, 0);
-  const auto negative = place_on_cpu({{"RANK", "-1"}, {"PMI_RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "2"}});
+  const auto negative =
+      place_on_cpu({{"RANK", "-1"}, {"PMI_RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "2"}});
   EXPECT_EQ(negative.world.rank, 1);
 }
 
@@ -66,7 +72,8 @@ TEST(STATE_004, PortDefaultsAndAWorldBeyondThisMachineNeedsAnAddress) {
 }
 
 TEST(STATE_006, WithoutADeviceCpuCountsAsAskedFor) {
-  const auto placement = place({{"RANK", "1"}, {"LOCAL_RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "2"}}, {});
+  const auto placement =
+      place({{"RANK", "1"}, {"LOCAL_RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "2"}}, {});
   EXPECT_EQ(placement.type, DistributedType::multi_cpu);
   EXPECT_EQ(placement.world, (World{1, 2}));
 }
@@ -80,7 +87,8 @@ TEST(STATE_104, CpuIsForcedByArgumentOrEnvironment) {
 }
 
 TEST(STATE_106, LaunchedRanksWithoutAnAcceleratorDoNotEachBelieveToBeAlone) {
-  EXPECT_EQ(place({{"LOCAL_RANK", "1"}, {"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "2"}}, {}).world.size, 2);
+  EXPECT_EQ(place({{"LOCAL_RANK", "1"}, {"RANK", "1"}, {"WORLD_SIZE", "2"}, {"LOCAL_WORLD_SIZE", "2"}}, {}).world.size,
+            2);
 }
 
 TEST(STATE_107, CpuCombinesWithSeveralProcesses) {

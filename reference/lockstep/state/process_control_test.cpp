@@ -34,7 +34,7 @@ TEST(STATE_130, WaitForEveryoneIsABarrier) {
 
 template <typename First>
 void expect_main_goes_first() {
-  constexpr auto kWork = milliseconds(100);
+  static constexpr auto kWork = milliseconds(100);
   std::atomic<bool> done{false};
   run_thread_ranks(3, [&done] {
     const PartialState state;

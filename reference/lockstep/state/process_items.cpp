@@ -1,7 +1,7 @@
 #include "lockstep/state/process_items.h"
 
-#include <ATen/Context.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
 #include <c10/core/DefaultDtype.h>
 
 #include <iostream>

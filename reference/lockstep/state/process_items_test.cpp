@@ -2,8 +2,8 @@
 // other, whoever runs when.
 #include "lockstep/state/process_items.h"
 
-#include <ATen/Context.h>
 #include <ATen/CPUGeneratorImpl.h>
+#include <ATen/Context.h>
 #include <ATen/Functions.h>
 #include <c10/core/DefaultDtype.h>
 #include <gtest/gtest.h>
@@ -44,7 +44,8 @@ std::vector<Item> items() {
        [] { return text(at::globalContext().deterministicAlgorithms()); }},
       {"deterministic, warning only", [] { at::globalContext().setDeterministicAlgorithms(true, true); },
        [] { return text(at::globalContext().deterministicAlgorithmsWarnOnly()); }},
-      {"output", [] { std::cout.rdbuf(other_output.rdbuf()); }, [] { return text(static_cast<void*>(std::cout.rdbuf())); }},
+      {"output", [] { std::cout.rdbuf(other_output.rdbuf()); },
+       [] { return text(static_cast<void*>(std::cout.rdbuf())); }},
       {"logger's level", [] { log::set_settings({.level = log::Level::error, .rank = log::settings().rank}); },
        [] { return text(static_cast<int>(log::settings().level)); }},
       {"logger's rank", [] { log::set_settings({.level = log::settings().level, .rank = 5}); },

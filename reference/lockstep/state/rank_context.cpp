@@ -108,9 +108,12 @@ void RankContext::report_exit(int code) noexcept {
                            .kind = "exit",
                            .message = fmt::format("exited with code {} while others were at work", code),
                            .step = account_->stamp().step});
-  // The end of the process closes its connections. Closing them here would wake this rank's other threads with errors of
-  // their own; only a rank that hosts the store has to stay for its readers, who look once their waits have failed.
-  if (partial->store && partial->store->is_server()) leave_world(*partial);
+  // The end of the process closes its connections. Closing them here would wake this rank's other threads with errors
+  // of their own; only a rank that hosts the store has to stay for its readers, who look once their waits have failed.
+  // If it ends well, the others are about to do so, and what it has sent them may still be on its way.
+  const bool is_host = partial->store && partial->store->is_server();
+  if (code == 0 || !is_host) partial->failures->outlive_readers(std::chrono::seconds(1));
+  if (is_host) leave_world(*partial);
 }
 
 ThreadRanksScope::ThreadRanksScope() { ++num_thread_worlds; }

@@ -50,8 +50,8 @@ class LOCKSTEP_API RankContext : public interpose::RankLocal, public std::enable
   /// Starts a thread that belongs to this rank. Every thread of Lockstep's is started through here or like this.
   std::thread start_thread(std::function<void()> run);
 
-  /// Tells the other ranks why this one fails, and closes its groups, so that none of them waits for it (design: a failing
-  /// rank tells the others). Does nothing before the ranks have met.
+  /// Tells the other ranks why this one fails, and closes its groups, so that none of them waits for it (design: a
+  /// failing rank tells the others). Does nothing before the ranks have met.
   void report_failure(const std::exception& error) noexcept;
   void report_exit(int code) noexcept;
 

@@ -1,5 +1,5 @@
-// State of ranks that are processes over Gloo: a sample of what partial_state_test.cpp and process_control_test.cpp show
-// among threads, and what only a process of its own can show.
+// State of ranks that are processes over Gloo: a sample of what partial_state_test.cpp and process_control_test.cpp
+// show among threads, and what only a process of its own can show.
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>

@@ -48,8 +48,12 @@ class WorldOfOne {
   WorldOfOne& operator=(const WorldOfOne&) = delete;
 
   [[nodiscard]] Environment environment() const {
-    return {{"RANK", "0"},       {"LOCAL_RANK", "0"},         {"WORLD_SIZE", "1"},
-            {"LOCAL_WORLD_SIZE", "1"}, {"ACCELERATE_DEBUG_RDV_FILE", folder_ + "/store"}, {"ACCELERATE_USE_CPU", "1"},
+    return {{"RANK", "0"},
+            {"LOCAL_RANK", "0"},
+            {"WORLD_SIZE", "1"},
+            {"LOCAL_WORLD_SIZE", "1"},
+            {"ACCELERATE_DEBUG_RDV_FILE", folder_ + "/store"},
+            {"ACCELERATE_USE_CPU", "1"},
             {"GLOO_SOCKET_IFNAME", "lo"}};
   }
 

@@ -18,8 +18,8 @@ bool is_information(const Value& value) {
 }
 
 Value information_of(const at::Tensor& tensor) {
-  return Value::named_tuple(kInformation, {{"shape", Value::list_of(tensor.sizes())},
-                                           {"dtype", dtype_name(tensor.scalar_type())}});
+  return Value::named_tuple(kInformation,
+                            {{"shape", Value::list_of(tensor.sizes())}, {"dtype", dtype_name(tensor.scalar_type())}});
 }
 
 at::Tensor empty_like_information(const Value& information, at::Device device) {

@@ -13,8 +13,8 @@ namespace lockstep::value {
 namespace {
 
 const std::vector<at::ScalarType> kDtypes = {
-    at::kDouble, at::kFloat, at::kHalf,   at::kBFloat16, at::kFloat8_e4m3fn,  at::kFloat8_e5m2, at::kLong,
-    at::kInt,    at::kShort, at::kChar,   at::kByte,     at::kBool,           at::kComplexFloat};
+    at::kDouble, at::kFloat, at::kHalf, at::kBFloat16, at::kFloat8_e4m3fn, at::kFloat8_e5m2, at::kLong,
+    at::kInt,    at::kShort, at::kChar, at::kByte,     at::kBool,          at::kComplexFloat};
 
 TEST(IValue, IsOfTheKindThatLibTorchExpects) {
   EXPECT_TRUE(to_ivalue(Value()).isNone());

@@ -15,9 +15,9 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-const std::vector<at::ScalarType> kDtypes = {at::kDouble, at::kFloat, at::kHalf, at::kBFloat16, at::kFloat8_e4m3fn,
-                                             at::kFloat8_e5m2, at::kLong, at::kInt, at::kShort, at::kChar, at::kByte,
-                                             at::kBool};
+const std::vector<at::ScalarType> kDtypes = {at::kDouble,        at::kFloat,       at::kHalf, at::kBFloat16,
+                                             at::kFloat8_e4m3fn, at::kFloat8_e5m2, at::kLong, at::kInt,
+                                             at::kShort,         at::kChar,        at::kByte, at::kBool};
 
 std::string written(const Value& value) { return to_json(value).dump(); }
 Value read_from(const std::string& text) { return from_json(Json::parse(text)); }
@@ -104,7 +104,9 @@ TEST(Json, SaysWhereAndWhyItCannotRead) {
 
 TEST(Json, SaysWhatItCannotWrite) {
   const auto opaque = Value::opaque(std::make_shared<const int>(1), "Tokenizer");
-  EXPECT_EQ(thrown_message<TypeError>([&] { written(Value::dict({{"x", opaque}})); }),
+  EXPECT_EQ(thrown_message<TypeError>([&] {
+              written(Value::dict({{"x", opaque}}));
+            }),
             "to_json, x: expected a value that can be written, got Tokenizer, an opaque object");
   EXPECT_THROW(written("\xFF"), InvalidArgument);
   EXPECT_THROW(written(at::ones({1}, at::kComplexFloat)), NotSupported);

@@ -74,9 +74,7 @@ RC_GTEST_PROP(STATE_137, PadsTensorsAsLists, ()) {
 }
 
 // STATE-138, Accepted: padded as a list, a tuple is returned.
-TEST(STATE_138, PadsTuplesAsTuples) {
-  EXPECT_EQ(parts(Value::tuple({0, 1, 2}), 2, kPadded), "(0, 1) (2, 2) ");
-}
+TEST(STATE_138, PadsTuplesAsTuples) { EXPECT_EQ(parts(Value::tuple({0, 1, 2}), 2, kPadded), "(0, 1) (2, 2) "); }
 
 // STATE-139: every value of a mapping is split with the bounds of the first; the result is a new mapping.
 TEST(STATE_139, SplitsEveryValueOfADict) {
@@ -89,7 +87,9 @@ TEST(STATE_139, SplitsEveryValueOfADict) {
 
 // STATE-139: unequal lengths are a ValueError, an empty mapping is an index error.
 TEST(STATE_139, RejectsUnequalLengthsAndAnEmptyDict) {
-  EXPECT_EQ(thrown_message<InvalidArgument>([] { parts(Value::dict({{"x", list_to(3)}, {"y", list_to(2)}}), 2); }),
+  EXPECT_EQ(thrown_message<InvalidArgument>([] {
+              parts(Value::dict({{"x", list_to(3)}, {"y", list_to(2)}}), 2);
+            }),
             "split_between_processes: expected values of one length, 3 as the first, got length 2 under \"y\"");
   EXPECT_EQ(thrown_message<OutOfRange>([] { parts(Value::dict({}), 2); }),
             "split_between_processes: expected at least one entry, got an empty dict");

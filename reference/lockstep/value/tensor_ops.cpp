@@ -21,8 +21,7 @@ Value join(const std::vector<Value>& leaves, const std::string& path, std::int64
   std::vector<at::Tensor> tensors;
   for (const auto& leaf : leaves) {
     if (!leaf.is_tensor()) {
-      throw TypeError(
-          {.where = "concatenate", .expected = "a tensor at " + path_text(path), .got = leaf.type_name()});
+      throw TypeError({.where = "concatenate", .expected = "a tensor at " + path_text(path), .got = leaf.type_name()});
     }
     tensors.push_back(leaf.tensor());
   }
@@ -87,8 +86,7 @@ std::int64_t find_batch_size(const Value& value) {
     throw InvalidArgument(
         {.where = "find_batch_size", .expected = "a tensor to read it off", .got = "an empty " + leaf.type_name()});
   }
-  throw TypeError(
-      {.where = "find_batch_size", .expected = "a tensor as the first leaf", .got = leaf.type_name()});
+  throw TypeError({.where = "find_batch_size", .expected = "a tensor as the first leaf", .got = leaf.type_name()});
 }
 
 std::optional<std::int64_t> find_batch_size_or_none(const Value& value) {

@@ -29,14 +29,18 @@ TEST(OPS_016, TheFirstEntryGivesTheStructure) {
   const auto two = Value::list({numbers({2}), numbers({3})});
   EXPECT_EQ(concatenate({one, two}), Value::list({numbers({1, 2})}));
   EXPECT_THROW(concatenate({two, one}), OutOfRange);
-  EXPECT_EQ(thrown_message<KeyError>([] { concatenate({Value::dict({{"x", at::ones({1})}}), Value::dict({})}); }),
+  EXPECT_EQ(thrown_message<KeyError>([] {
+              concatenate({Value::dict({{"x", at::ones({1})}}), Value::dict({})});
+            }),
             "x of value 1: expected an entry as in the first, got {}");
 }
 
 // OPS-016: one entry with a non-tensor leaf keeps it, several are a TypeError.
 TEST(OPS_016, NonTensorLeavesPassAloneOnly) {
   EXPECT_EQ(concatenate({Value::list({"a", numbers({1})})}), Value::list({"a", numbers({1})}));
-  EXPECT_EQ(thrown_message<TypeError>([] { concatenate({Value::list({"a"}), Value::list({"b"})}); }),
+  EXPECT_EQ(thrown_message<TypeError>([] {
+              concatenate({Value::list({"a"}), Value::list({"b"})});
+            }),
             "concatenate: expected a tensor at [0], got string");
 }
 
@@ -71,9 +75,13 @@ TEST(OPS_017, ReadsTheBatchSizeOffTheFirstLeaf) {
 
 // OPS-017: empty container ValueError, first leaf not a tensor TypeError, 0-dim index error.
 TEST(OPS_017, SaysWhyThereIsNoBatchSize) {
-  EXPECT_EQ(thrown_message<InvalidArgument>([] { find_batch_size(Value::dict({{"a", Value::list({})}})); }),
+  EXPECT_EQ(thrown_message<InvalidArgument>([] {
+              find_batch_size(Value::dict({{"a", Value::list({})}}));
+            }),
             "find_batch_size: expected a tensor to read it off, got an empty list");
-  EXPECT_EQ(thrown_message<TypeError>([] { find_batch_size(Value::list({"a", at::ones({2})})); }),
+  EXPECT_EQ(thrown_message<TypeError>([] {
+              find_batch_size(Value::list({"a", at::ones({2})}));
+            }),
             "find_batch_size: expected a tensor as the first leaf, got string");
   EXPECT_EQ(thrown_message<OutOfRange>([] { find_batch_size(at::ones({})); }),
             "find_batch_size: expected a tensor with rows, got a 0-dim tensor");
@@ -157,7 +165,9 @@ TEST(OPS_015, RepeatsTheLastRowUpToAMultiple) {
 }
 
 TEST(OPS_015, RejectsWhatItCannotPad) {
-  EXPECT_EQ(thrown_message<TypeError>([] { pad_input_tensors(Value::dict({{"x", "a"}}), 1, 2); }),
+  EXPECT_EQ(thrown_message<TypeError>([] {
+              pad_input_tensors(Value::dict({{"x", "a"}}), 1, 2);
+            }),
             "pad_input_tensors: expected a tensor at x, got string");
   EXPECT_THROW(pad_input_tensors(at::ones({0}), 1, 2), OutOfRange);
   EXPECT_THROW(pad_input_tensors(at::ones({}), 1, 2), OutOfRange);

@@ -73,8 +73,7 @@ Value map_tensors(const Value& value, const TensorFunction& fn) {
 Value map_tensors_or_throw(const Value& value, const TensorFunction& fn, const std::string& operation) {
   return map_with_path(value, "", [&](const std::string& path, const Value& leaf) {
     if (leaf.is_tensor()) return fn(leaf.tensor());
-    throw TypeError(
-        {.where = operation, .expected = "a tensor at " + path_text(path), .got = leaf.type_name()});
+    throw TypeError({.where = operation, .expected = "a tensor at " + path_text(path), .got = leaf.type_name()});
   });
 }
 

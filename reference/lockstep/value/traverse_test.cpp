@@ -66,12 +66,15 @@ TEST(Zip, NamesThePlaceWhereStructuresDiffer) {
   const auto zip = [](const Value& left, const Value& right) {
     zip_leaves({left, right}, [](const std::vector<Value>& leaves, const std::string&) { return leaves[0]; });
   };
-  EXPECT_EQ(thrown_message<InvalidArgument>(
-                [&] { zip(Value::dict({{"x", Value::list({1})}}), Value::dict({{"x", Value::list({1, 2})}})); }),
+  EXPECT_EQ(thrown_message<InvalidArgument>([&] {
+              zip(Value::dict({{"x", Value::list({1})}}), Value::dict({{"x", Value::list({1, 2})}}));
+            }),
             "x of value 1: expected list of size 1 as in the first, got list of size 2");
   EXPECT_EQ(thrown_message<TypeError>([&] { zip(Value::list({Value::list({1})}), Value::list({Value::tuple({1})})); }),
             "[0] of value 1: expected list as in the first, got tuple");
-  EXPECT_EQ(thrown_message<KeyError>([&] { zip(Value::dict({{"x", 1}}), Value::dict({{"y", 1}})); }),
+  EXPECT_EQ(thrown_message<KeyError>([&] {
+              zip(Value::dict({{"x", 1}}), Value::dict({{"y", 1}}));
+            }),
             "x of value 1: expected an entry as in the first, got {\"y\": 1}");
   EXPECT_THROW(zip(Value::named_tuple("P", {{"x", 1}}), Value::named_tuple("P", {{"y", 1}})), InvalidArgument);
   EXPECT_THROW(zip(1, Value::list({1})), TypeError);
@@ -81,7 +84,9 @@ TEST(Zip, NamesThePlaceWhereStructuresDiffer) {
 TEST(Zip, RejectsATensorThatMeetsAnotherLeaf) {
   const auto first = [](const std::vector<at::Tensor>& tensors) { return tensors[0]; };
   const auto tensor = Value::list({at::ones({1})});
-  EXPECT_EQ(thrown_message<TypeError>([&] { map_tensors_zip({tensor, Value::list({"a"})}, first); }),
+  EXPECT_EQ(thrown_message<TypeError>([&] {
+              map_tensors_zip({tensor, Value::list({"a"})}, first);
+            }),
             "[0] of value 1: expected a tensor as in the others, got string");
   EXPECT_EQ(map_tensors_zip({"a", "b"}, first), Value("a"));
 }

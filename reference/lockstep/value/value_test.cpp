@@ -88,12 +88,18 @@ TEST(Value, NamesWhatWasExpectedAndWhatCame) {
   EXPECT_EQ(thrown_message<TypeError>([] { (void)Value("a").tensor(); }), "Value::tensor: expected tensor, got string");
   EXPECT_EQ(thrown_message<TypeError>([] { (void)Value::named_tuple("P", {}).integer(); }),
             "Value::integer: expected int, got named tuple P");
-  EXPECT_EQ(thrown_message<KeyError>([] { Value::dict({{"x", 1}, {2, 1}})["y"]; }),
+  EXPECT_EQ(thrown_message<KeyError>([] {
+              Value::dict({{"x", 1}, {2, 1}})["y"];
+            }),
             "dict: expected one of \"x\", 2, got \"y\"");
   EXPECT_EQ(thrown_message<KeyError>([] { Value::dict({})[3]; }), "dict: expected one of nothing, it is empty, got 3");
-  EXPECT_EQ(thrown_message<KeyError>([] { Value::named_tuple("P", {{"x", 1}})["z"]; }),
+  EXPECT_EQ(thrown_message<KeyError>([] {
+              Value::named_tuple("P", {{"x", 1}})["z"];
+            }),
             "named tuple P: expected one of x, got z");
-  EXPECT_EQ(thrown_message<OutOfRange>([] { Value::list({1, 2})[2]; }),
+  EXPECT_EQ(thrown_message<OutOfRange>([] {
+              Value::list({1, 2})[2];
+            }),
             "list: expected an index from 0 and below 2, got 2");
   EXPECT_THROW(Value::list({1})[-1], OutOfRange);
   EXPECT_THROW(Value(1)["x"], TypeError);

@@ -22,8 +22,8 @@ std::string described(const Value& container) {
 
 void check_same_container(const Value& first, const Value& other, const std::string& at) {
   if (other.kind() != first.kind()) throw_other_kind(first, other, at);
-  const bool same_names = !first.is_named_tuple() || (first.named_tuple_name() == other.named_tuple_name() &&
-                                                      first.fields() == other.fields());
+  const bool same_names = !first.is_named_tuple() ||
+                          (first.named_tuple_name() == other.named_tuple_name() && first.fields() == other.fields());
   if (same_names && other.size() == first.size()) return;
   const auto fields = same_names ? "" : ", its name and fields";
   throw InvalidArgument(
@@ -86,9 +86,8 @@ Value map_tensors_zip(const std::vector<Value>& values,
     std::vector<at::Tensor> tensors;
     for (const auto& leaf : leaves) {
       if (!leaf.is_tensor()) {
-        throw TypeError({.where = where(path, tensors.size()),
-                         .expected = "a tensor as in the others",
-                         .got = leaf.type_name()});
+        throw TypeError(
+            {.where = where(path, tensors.size()), .expected = "a tensor as in the others", .got = leaf.type_name()});
       }
       tensors.push_back(leaf.tensor());
     }

@@ -31,7 +31,8 @@ class FinishedWork final : public c10d::Work {
 
 class StoreBackend final : public c10d::Backend {
  public:
-  StoreBackend(c10::intrusive_ptr<c10d::Store> store, int rank, int size) : Backend(rank, size), store_(std::move(store)) {}
+  StoreBackend(c10::intrusive_ptr<c10d::Store> store, int rank, int size)
+      : Backend(rank, size), store_(std::move(store)) {}
 
   const std::string getBackendName() const override { return "store"; }
 
@@ -40,7 +41,8 @@ class StoreBackend final : public c10d::Backend {
     auto& tensor = tensors.front();
     const auto all = exchange(tensor);
     tensor.copy_(all.front());
-    for (std::size_t rank = 1; rank < all.size(); ++rank) tensor.add_(all[rank]);  // in rank order: equal bits everywhere
+    for (std::size_t rank = 1; rank < all.size(); ++rank)
+      tensor.add_(all[rank]);  // in rank order: equal bits everywhere
     if (options.reduceOp.op_ == c10d::ReduceOp::AVG) tensor.div_(getSize());
     return done({tensor});
   }
@@ -87,13 +89,14 @@ class StoreBackend final : public c10d::Backend {
   at::Tensor take(const std::string& key, const at::Tensor& like) {
     const auto bytes = store_->get(key);
     auto tensor = at::empty(like.sizes(), like.options().memory_format(at::MemoryFormat::Contiguous));
-    TORCH_CHECK(bytes.size() == tensor.nbytes(), "store: a peer sent ", bytes.size(), " bytes, expected ", tensor.nbytes());
+    TORCH_CHECK(bytes.size() == tensor.nbytes(), "store: a peer sent ", bytes.size(), " bytes, expected ",
+                tensor.nbytes());
     if (!bytes.empty()) std::memcpy(tensor.mutable_data_ptr(), bytes.data(), bytes.size());
     return tensor;
   }
 
-  // Everybody's tensor. When it returns, all ranks have come to this call and so are through with those before it, whose
-  // keys nobody needs any longer.
+  // Everybody's tensor. When it returns, all ranks have come to this call and so are through with those before it,
+  // whose keys nobody needs any longer.
   Tensors exchange(const at::Tensor& mine) {
     const auto call = next_key() + "/";
     const auto my_key = call + std::to_string(getRank());
@@ -116,10 +119,10 @@ extern "C" {
 
 __attribute__((visibility("default"))) const char* lockstep_backend_abi_v1() { return LOCKSTEP_BACKEND_ABI; }
 
-__attribute__((visibility("default"))) int lockstep_backend_create_v1(const c10::intrusive_ptr<c10d::Store>* store, int rank,
-                                                                      int size, const char* /*options_json*/,
-                                                                      c10::intrusive_ptr<c10d::Backend>* out, char* error,
-                                                                      std::size_t error_size) {
+__attribute__((visibility("default"))) int lockstep_backend_create_v1(const c10::intrusive_ptr<c10d::Store>* store,
+                                                                      int rank, int size, const char* /*options_json*/,
+                                                                      c10::intrusive_ptr<c10d::Backend>* out,
+                                                                      char* error, std::size_t error_size) {
   try {
     *out = c10::make_intrusive<StoreBackend>(*store, rank, size);
     return 0;

@@ -12,9 +12,10 @@ BucketLimits bucket_limits(std::optional<int> bucket_cap_mb) {
   return {.first_bytes = kMiB, .other_bytes = 25 * kMiB};
 }
 
-std::vector<std::vector<std::size_t>> first_buckets(const std::vector<at::Tensor>& parameters, const BucketLimits& limits,
-                                                    bool are_rebuilt) {
-  std::vector<std::size_t> sizes{static_cast<std::size_t>(limits.first_bytes), static_cast<std::size_t>(limits.other_bytes)};
+std::vector<std::vector<std::size_t>> first_buckets(const std::vector<at::Tensor>& parameters,
+                                                    const BucketLimits& limits, bool are_rebuilt) {
+  std::vector<std::size_t> sizes{static_cast<std::size_t>(limits.first_bytes),
+                                 static_cast<std::size_t>(limits.other_bytes)};
   if (are_rebuilt) sizes = {std::numeric_limits<std::size_t>::max()};
   auto buckets = std::get<0>(c10d::compute_bucket_assignment_by_size(parameters, sizes));
   std::ranges::reverse(buckets);

@@ -20,11 +20,12 @@ struct BucketLimits {
 /// 1 MiB, then 25; a cap that is given counts for the first bucket too.
 LOCKSTEP_API BucketLimits bucket_limits(std::optional<int> bucket_cap_mb);
 
-/// The buckets that training starts with, each a list of indices into `parameters`, in the order in which they are reduced.
+/// The buckets that training starts with, each a list of indices into `parameters`, in the order in which they are
+/// reduced.
 ///
-/// Backward runs from the last parameter to the first, roughly. Buckets that stay are therefore cut in registration order
-/// and reduced from the back. Where they are made anew after one iteration, in the order in which gradients became ready in
-/// it, all parameters start in a single bucket per dtype and device.
+/// Backward runs from the last parameter to the first, roughly. Buckets that stay are therefore cut in registration
+/// order and reduced from the back. Where they are made anew after one iteration, in the order in which gradients
+/// became ready in it, all parameters start in a single bucket per dtype and device.
 ///
 /// fp32 sizes 100, 50, 60, 200, 10, 300 and limits of 400 and 1000 bytes: cut [0] [1 2 3] [4 5], reduced from the back.
 ///

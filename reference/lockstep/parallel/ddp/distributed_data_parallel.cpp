@@ -3,11 +3,14 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <atomic>
 #include <torch/csrc/autograd/functions/utils.h>
+#include <torch/nn/module.h>
+
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
-#include <torch/nn/module.h>
+
+#include <atomic>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "lockstep/base/error.h"
@@ -71,12 +74,12 @@ void broadcast_from_first(const comm::ProcessGroup& group, const std::vector<at:
   if (tensors.empty()) return;
   std::vector<at::Tensor> detached;
   for (const auto& tensor : tensors) detached.push_back(tensor.variable_data());
-  group.explain_failures("broadcast of the model from rank 0", [&] {
-    c10d::broadcast_coalesced(group.handle(), detached, kBroadcastBuffer, /*rank=*/0);
-  });
+  group.explain_failures("broadcast of the model from rank 0",
+                         [&] { c10d::broadcast_coalesced(group.handle(), detached, kBroadcastBuffer, /*rank=*/0); });
 }
 
-std::unique_ptr<c10d::Reducer> make_reducer(const std::vector<TrainedParameter>& trained, const comm::ProcessGroup& group,
+std::unique_ptr<c10d::Reducer> make_reducer(const std::vector<TrainedParameter>& trained,
+                                            const comm::ProcessGroup& group,
                                             const config::DistributedDataParallelKwargs& kwargs) {
   const auto parameters = tensors_of(trained);
   std::unordered_map<std::size_t, std::string> names;
@@ -84,18 +87,22 @@ std::unique_ptr<c10d::Reducer> make_reducer(const std::vector<TrainedParameter>&
   const auto limits = bucket_limits(kwargs.bucket_cap_mb);
   const bool are_rebuilt = kwargs.static_graph || !kwargs.find_unused_parameters;
   return std::make_unique<c10d::Reducer>(
-      parameters, first_buckets(parameters, limits, are_rebuilt), group.handle(), std::vector<bool>(parameters.size(), false),
-      limits.other_bytes, kwargs.find_unused_parameters, kwargs.gradient_as_bucket_view, names, limits.first_bytes,
+      parameters, first_buckets(parameters, limits, are_rebuilt), group.handle(),
+      std::vector<bool>(parameters.size(), false), limits.other_bytes, kwargs.find_unused_parameters,
+      kwargs.gradient_as_bucket_view, names, limits.first_bytes,
       /*skip_all_reduce_unused_params=*/false, /*use_python_reducer=*/false, std::vector<std::int64_t>{});
 }
 
 }  // namespace
 
+// A static graph's first iteration only learns which parameters are used, and how often; it reduces at its end.
+enum class StaticGraph { none, unknown, being_learnt, known };
+
 struct DistributedDataParallel::Parts {
   std::vector<TrainedParameter> trained;
   std::unique_ptr<c10d::Reducer> reducer;
   std::vector<const void*> labelled;
-  bool is_first_static_iteration = false;
+  StaticGraph graph = StaticGraph::none;
 };
 
 DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Module> model, comm::ProcessGroup group,
@@ -114,12 +121,8 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
   state.insert(state.end(), buffers.begin(), buffers.end());
   broadcast_from_first(group_, state);
 
-  parts_->reducer = make_reducer(parts_->trained, group_, kwargs_);
-  if (kwargs_.static_graph) {
-    parts_->reducer->set_static_graph();
-    parts_->is_first_static_iteration = true;
-  }
-  label_buckets();
+  if (kwargs_.static_graph) parts_->graph = StaticGraph::unknown;
+  start_reducer();
 }
 
 DistributedDataParallel::~DistributedDataParallel() {
@@ -143,8 +146,29 @@ void DistributedDataParallel::before_forward() {
   if (will_reduce && kwargs_.broadcast_buffers && model_->is_training()) broadcast_buffers();
 }
 
+void DistributedDataParallel::start_reducer() {
+  parts_->reducer.reset();  // before the next one takes its place in the hooks
+  parts_->reducer = make_reducer(parts_->trained, group_, kwargs_);
+  if (kwargs_.static_graph) parts_->reducer->set_static_graph();
+  label_buckets();
+}
+
+// A reducer learns a static graph from its first backward on, and counts what comes under no_sync before the first
+// reduction too; it would then wait for parameters to be used that often ever after. Learning therefore begins with a
+// fresh one.
+void DistributedDataParallel::begin_learning() {
+  start_reducer();
+  parts_->graph = StaticGraph::being_learnt;
+}
+
+void DistributedDataParallel::end_learning() {
+  group_.explain_failures("backward", [&] { parts_->reducer->delay_all_reduce(); });
+  parts_->graph = StaticGraph::known;
+}
+
 void DistributedDataParallel::after_forward(const std::vector<at::Tensor>& outputs) {
   if (!at::GradMode::is_enabled() || !synchronises_) return;
+  if (parts_->graph == StaticGraph::unknown) begin_learning();
   for (const auto& parameter : parts_->trained) parameter.ready->store(false, std::memory_order_relaxed);
   const bool searches = kwargs_.find_unused_parameters && !kwargs_.static_graph;
   parts_->reducer->prepare_for_backward(searches ? outputs : std::vector<at::Tensor>{});
@@ -164,17 +188,14 @@ void DistributedDataParallel::after_backward() {
   const auto missing = names_without_gradient();
   if (missing.size() == parts_->trained.size()) return;  // the loss was another model's
   expects_backward_ = false;
-  if (std::exchange(parts_->is_first_static_iteration, false)) {
-    // The first iteration of a static graph only learns which parameters are used, and how often; it reduces at its end.
-    group_.explain_failures("backward", [&] { parts_->reducer->delay_all_reduce(); });
-    return;
-  }
+  if (parts_->graph == StaticGraph::being_learnt) return end_learning();
   if (missing.empty() || kwargs_.find_unused_parameters || kwargs_.static_graph) return;
-  throw RuntimeError({.where = fmt::format("backward of {} on rank {}", model_->name(), group_.rank()),
-                      .expected = "every parameter to take part in the loss",
-                      .got = fmt::format("no gradient for {}", fmt::join(missing, ", ")),
-                      .fix = "The gradients of this step are not averaged; do not step. Use all of forward's outputs in the "
-                             "loss, or set find_unused_parameters=true."});
+  throw RuntimeError(
+      {.where = fmt::format("backward of {} on rank {}", model_->name(), group_.rank()),
+       .expected = "every parameter to take part in the loss",
+       .got = fmt::format("no gradient for {}", fmt::join(missing, ", ")),
+       .fix = "The gradients of this step are not averaged; do not step. Use all of forward's outputs in the "
+              "loss, or set find_unused_parameters=true."});
 }
 
 std::vector<std::vector<std::string>> DistributedDataParallel::buckets() const {

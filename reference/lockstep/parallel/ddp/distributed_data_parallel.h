@@ -15,14 +15,15 @@ class Module;
 
 namespace lockstep::parallel {
 
-/// Data parallelism: every rank holds the whole model and computes gradients on its own batch; their mean over the ranks is
-/// formed while backward still runs, bucket by bucket, by c10d::Reducer.
+/// Data parallelism: every rank holds the whole model and computes gradients on its own batch; their mean over the
+/// ranks is formed while backward still runs, bucket by bucket, by c10d::Reducer.
 ///
-/// Construction makes all ranks equal: parameters and buffers become rank 0's. After a backward every rank holds the same
-/// gradients, the mean of the ranks' local ones; unequal local batches therefore weigh alike (DDP-003).
+/// Construction makes all ranks equal: parameters and buffers become rank 0's. After a backward every rank holds the
+/// same gradients, the mean of the ranks' local ones; unequal local batches therefore weigh alike (DDP-003).
 ///
 /// @throws RuntimeError        if no parameter requires a gradient
-/// @throws CollectiveMismatch  on every rank, if the ranks' models differ in their parameters' names, shapes, dtypes, or in
+/// @throws CollectiveMismatch  on every rank, if the ranks' models differ in their parameters' names, shapes, dtypes,
+/// or in
 ///                             which of them are frozen
 /// @clause DDP-001..008, 010..012
 /// @source Li et al. 2020, PyTorch Distributed, section 3; PyTorch, DistributedDataParallel
@@ -46,6 +47,9 @@ class LOCKSTEP_API DistributedDataParallel final : public modules::ModelEngine {
  private:
   struct Parts;
 
+  void start_reducer();
+  void begin_learning();
+  void end_learning();
   void broadcast_buffers();
   void label_buckets();
   [[nodiscard]] std::vector<std::string> names_without_gradient() const;

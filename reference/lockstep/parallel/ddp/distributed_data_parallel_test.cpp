@@ -149,6 +149,23 @@ TEST(DDP_006, AStaticGraphMayUseParametersSeveralTimesAndLeaveSomeOut) {
   });
 }
 
+TEST(DDP_006, AStaticGraphIsLearntFromTheFirstBackwardThatReduces) {
+  lockstep::test::run_thread_ranks(2, [] {
+    const Wrapped wrapped(std::make_shared<Scale>(), {.static_graph = true});
+    const auto x = [](double factor) { return at::full({1}, factor * (rank() + 1)); };
+    for (int window = 0; window < 4; ++window) {
+      wrapped.forget_gradients();
+      {
+        const modules::SynchronisationScope local(*wrapped.engine, false);
+        wrapped.backward(wrapped.model(x(1)).sum());
+      }
+      EXPECT_EQ(wrapped.net->w.grad().item<float>(), rank() + 1.0F) << "window " << window;
+      const auto first = wrapped.model(x(2)).sum();  // two forwards, then a backward through both
+      wrapped.backward(first + wrapped.model(x(3)).sum());
+      EXPECT_EQ(wrapped.net->w.grad().item<float>(), 9.0F) << "window " << window;
+    }
+  });
+}
 
 /// One layer that is registered in two places.
 struct Shared : torch::nn::Module {
@@ -187,7 +204,11 @@ TEST(DDP_007, GradientsMayBeViewsIntoTheBucketsWithTheSameBits) {
       const Wrapped wrapped(std::make_shared<Forward>(), {.gradient_as_bucket_view = view});
       torch::optim::SGD sgd(wrapped.net->parameters(), torch::optim::SGDOptions(0.1).momentum(0.9));
       for (int step = 0; step < 4; ++step) {
-        sgd.zero_grad(/*set_to_none=*/step % 2 == 0);
+        if (step % 2 == 0) {
+          wrapped.forget_gradients();
+        } else {
+          for (auto& parameter : wrapped.net->parameters()) parameter.mutable_grad().zero_();
+        }
         wrapped.backward(wrapped.model(samples(step + 9 * rank(), 3)).square().mean());
         const auto parameters = wrapped.net->parameters();
         const auto first = parameters.front().grad();
@@ -252,13 +273,23 @@ TEST(DDP_010, HandlerDefaults) {
 
 TEST(DDP_010, OnlyAModelThatIsTrainedIsWrapped) {
   lockstep::test::run_thread_ranks(2, [] {
-    const auto strategy = make_strategy({.group = test::world()});
+    const auto strategy = make_strategy({.group = test::world(), .on_accelerator = true});
     const auto net = std::make_shared<Scale>();
     EXPECT_TRUE(strategy->prepare(net));
     net->w.set_requires_grad(false);
     EXPECT_FALSE(strategy->prepare(net)) << "frozen";
     EXPECT_FALSE(strategy->prepare(std::make_shared<torch::nn::TanhImpl>())) << "without parameters";
-    const auto text = lockstep::test::message_of<RuntimeError>([&net] { Wrapped<Scale>{net}; });
+    EXPECT_TRUE(test::equal_on_all_ranks(at::ones({1}))) << "nobody waits for anybody";
+  });
+}
+
+TEST(STATE_148, OnTheCpuAModelThatIsNotTrainedIsRefused) {
+  lockstep::test::run_thread_ranks(2, [] {
+    const auto strategy = make_strategy({.group = test::world()});
+    EXPECT_THROW(strategy->prepare(std::make_shared<torch::nn::TanhImpl>()), RuntimeError) << "without parameters";
+    const auto net = std::make_shared<Scale>();
+    net->w.set_requires_grad(false);
+    const auto text = lockstep::test::message_of<RuntimeError>([&] { strategy->prepare(net); });
     EXPECT_NE(text.find("expected a model with parameters that require a gradient"), std::string::npos) << text;
     EXPECT_NE(text.find("use the model without preparing it"), std::string::npos) << text;
     EXPECT_TRUE(test::equal_on_all_ranks(at::ones({1}))) << "nobody waits for anybody";

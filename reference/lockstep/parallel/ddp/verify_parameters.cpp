@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <algorithm>
 #include <torch/nn/module.h>
+#include <algorithm>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/operations.h"
@@ -15,8 +15,8 @@ namespace {
 std::vector<Value> descriptions(const torch::nn::Module& model) {
   std::vector<Value> lines;
   const auto describe = [&lines](const std::string& name, const at::Tensor& tensor) {
-    lines.emplace_back(fmt::format("{} {}[{}]{}", name, c10::toString(tensor.scalar_type()), fmt::join(tensor.sizes(), ", "),
-                                   tensor.requires_grad() ? "" : ", frozen"));
+    lines.emplace_back(fmt::format("{} {}[{}]{}", name, c10::toString(tensor.scalar_type()),
+                                   fmt::join(tensor.sizes(), ", "), tensor.requires_grad() ? "" : ", frozen"));
   };
   for (const auto& item : model.named_parameters()) describe(item.key(), item.value());
   for (const auto& item : model.named_buffers()) describe("buffer " + item.key(), item.value().detach());

@@ -1,0 +1,88 @@
+"""Runs the examples and compares what they print. Run: python3 examples/tests/test_examples.py BIN [TEST ...]"""
+import os
+import pathlib
+import re
+import subprocess
+import sys
+import unittest
+
+BIN = pathlib.Path()
+
+
+def run(program: str, *arguments: str) -> subprocess.CompletedProcess:
+    # One thread per rank: OpenMP's threads wait for each other in a busy loop, on a busy machine for a very long time.
+    return subprocess.run([BIN / program, *arguments], env={**os.environ, "OMP_NUM_THREADS": "1"}, text=True,
+                          capture_output=True, timeout=120)
+
+
+class Quickstart(unittest.TestCase):
+    def test_finds_the_line(self):
+        done = run("00_quickstart")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        match = re.fullmatch(r"(?:\[rank 0\] )?y = (\S+) x \+ (\S+)\n", done.stdout)
+        self.assertTrue(match, f"expected one line 'y = A x + B', got {done.stdout!r}")
+        self.assertAlmostEqual(float(match[1]), 3, delta=1e-2)
+        self.assertAlmostEqual(float(match[2]), 1, delta=1e-2)
+
+
+    def test_is_the_program_in_the_readme(self):
+        root = pathlib.Path(__file__).parents[2]
+        program = (root / "examples/00_quickstart.cpp").read_text()
+        self.assertIn(f"```cpp\n{program}```", (root / "README.md").read_text())
+        self.assertLessEqual(len(program.splitlines()), 25)
+
+
+class TrainDigits(unittest.TestCase):
+    EPOCHS = 3
+
+    def test_two_ranks_print_a_line_per_epoch_and_the_accuracy(self):
+        done = run("01_train_digits", "--num_processes", "2", "--epochs", str(self.EPOCHS), "--seed", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        *epochs, last = done.stdout.splitlines()
+        self.assertEqual(len(epochs), self.EPOCHS, done.stdout)
+        losses = []
+        for number, line in enumerate(epochs, 1):
+            match = re.fullmatch(r"epoch (\d+) loss (\d\S*) samples (\d+) (\d+) \((\d+) repeated\) (\d\S*) s", line)
+            self.assertTrue(match, line)
+            self.assertEqual(int(match[1]), number)
+            # 1,438 samples in batches of 16: the last step is filled from the head of the epoch.
+            self.assertEqual([int(match[i]) for i in (3, 4, 5)], [720, 720, 2])
+            losses.append(float(match[2]))
+        self.assertEqual(losses, sorted(losses, reverse=True), "the loss falls")
+        match = re.fullmatch(r"accuracy (0\.\d{4})", last)
+        self.assertTrue(match, last)
+        self.assertGreaterEqual(float(match[1]), 0.95)
+
+    def test_is_one_rank_of_the_environment_without_num_processes(self):
+        done = run("01_train_digits", "--epochs", "1")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertRegex(done.stdout, r"^epoch 1 loss \S+ samples 1438 \(0 repeated\) \S+ s\naccuracy 0\.\d{4}\n$")
+
+
+class BadUsage(unittest.TestCase):
+    def expect_usage_error(self, arguments: list[str], *words: str):
+        done = run("01_train_digits", *arguments)
+        self.assertEqual(done.returncode, 2, f"{arguments}: {done.stderr}")
+        self.assertEqual(done.stdout, "")
+        for word in (*words, "--help"):
+            self.assertIn(word, done.stderr)
+
+    def test_is_told_and_exits_with_2(self):
+        self.expect_usage_error(["--epochs", "x"], "--epochs", "expected a positive number, got 'x'")
+        self.expect_usage_error(["--num_processes", "0"], "--num_processes", "expected a positive number, got '0'")
+        self.expect_usage_error(["--num_workers", "-1"], "--num_workers")
+        self.expect_usage_error(["--data", "/nonexistent/digits.csv"], "--data", "/nonexistent/digits.csv")
+        self.expect_usage_error(["--no_such_option"], "--no_such_option")
+
+    def test_help_is_no_error(self):
+        done = run("01_train_digits", "--help")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for option in ("--num_processes", "--epochs", "--batch_size", "--seed", "--data"):
+            self.assertIn(option, done.stdout)
+
+
+if __name__ == "__main__":
+    if len(sys.argv) < 2:
+        sys.exit(__doc__)
+    BIN = pathlib.Path(sys.argv.pop(1))
+    unittest.main()

@@ -5,7 +5,7 @@
 
 struct Line {  // 64 points of y = 3x + 1
   std::size_t size() const { return 64; }
-  torch::data::Example<> get(std::size_t i) const { return {torch::full(1, i / 64.0), torch::full(1, 3 * i / 64.0 + 1)}; }
+  torch::data::Example<> get(std::size_t i) const { return {torch::full(1, i / 64.), torch::full(1, 3 * i / 64. + 1)}; }
 };
 
 void train() {

@@ -7,6 +7,7 @@
 #include <torch/version.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -39,11 +40,12 @@ Json platform() {
 Json variables(const state::Environment& environment) {
   Json set = Json::object();
   for (const auto& [name, value] : environment.variables()) {
-    static const std::vector<std::string> prefixes = {
-        "LOCKSTEP_", "ACCELERATE_", "OMPI_COMM_WORLD_", "PMI_", "MV2_", "SLURM_", "GLOO_", "NCCL_", "TORCHELASTIC_"};
+    static const std::vector<std::string> prefixes = {"LOCKSTEP_", "ACCELERATE_", "OMPI_COMM_WORLD_", "PMI_", "MV2_",
+                                                      "GLOO_",     "NCCL_",       "TORCHELASTIC_"};
     static const std::vector<std::string> names = {
-        "RANK",        "LOCAL_RANK",    "WORLD_SIZE",           "LOCAL_WORLD_SIZE", "MASTER_ADDR",
-        "MASTER_PORT", "FORK_LAUNCHED", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS"};
+        "SLURM_PROCID",    "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_ID",        "MPI_LOCALRANKID",
+        "MPI_LOCALNRANKS", "RANK",         "LOCAL_RANK",    "WORLD_SIZE",           "LOCAL_WORLD_SIZE",
+        "MASTER_ADDR",     "MASTER_PORT",  "FORK_LAUNCHED", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS"};
     const bool is_named = std::ranges::find(names, name) != names.end();
     const bool has_prefix =
         std::ranges::any_of(prefixes, [&name](const auto& prefix) { return name.starts_with(prefix); });
@@ -108,7 +110,7 @@ void add_env_command(CLI::App& app) {
   command->callback([as_json] {
     const auto description = describe();
     if (*as_json) {
-      std::cout << description.dump(2) << '\n';
+      std::cout << description.dump(2, ' ', false, Json::error_handler_t::replace) << '\n';
     } else {
       print(description);
     }

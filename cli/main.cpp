@@ -19,7 +19,7 @@ int main(int argc, char** argv) {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? to_int(lockstep::ExitCode::ok) : to_int(lockstep::ExitCode::usage);
-  } catch (const lockstep::Error& error) {
+  } catch (const std::exception& error) {
     std::cerr << "lockstep: " << error.what() << '\n';
     return to_int(lockstep::ExitCode::usage);
   }

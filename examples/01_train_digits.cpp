@@ -145,6 +145,12 @@ int main(int argc, char** argv) {
   } catch (const lockstep::ChildFailed& error) {
     std::fprintf(stderr, "%s\n", error.what());
     return to_int(lockstep::ExitCode::rank_failed);
+  } catch (const lockstep::InvalidArgument& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return to_int(lockstep::ExitCode::usage);
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return to_int(lockstep::ExitCode::rank_failed);
   }
   return to_int(lockstep::ExitCode::ok);
 }

@@ -28,7 +28,7 @@ struct Data {
   Dataset test;   ///< every fifth, 359: neither 2 nor 3 ranks divide them
 };
 
-/// @throws std::runtime_error  when the file is missing or is not 65 whole numbers a line
+/// @throws std::exception  when the file is missing or is not 65 whole numbers a line
 Data load(const std::string& path);
 
 /// Two convolutions and two linear layers, 75,000 parameters.

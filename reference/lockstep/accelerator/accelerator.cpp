@@ -20,6 +20,7 @@ namespace lockstep {
 struct Accelerator::Registered {
   std::unique_ptr<parallel::Strategy> strategy;
   std::vector<random::RngType> rng_types;
+  int num_loaders = 0;
   std::vector<std::weak_ptr<torch::nn::Module>> models;
   std::vector<std::shared_ptr<modules::ModelEngine>> engines;
   std::vector<std::shared_ptr<const optim::PreparedOptimizer>> optimizers;
@@ -61,7 +62,7 @@ std::shared_ptr<modules::ModelEngine> Accelerator::prepare_model(const std::shar
                            .got = "model " + model->name() + " a second time",
                            .fix = "Keep what the first call returned: preparing that again is harmless."});
   }
-  if (options_.device_placement) model->to(device());
+  if (options_.device_placement && !device().is_cpu()) model->to(device());
   auto engine = registered_->strategy->prepare(model);
   registered_->models.push_back(model);
   if (engine) registered_->engines.push_back(engine);
@@ -102,14 +103,16 @@ std::shared_ptr<data::DataLoaderShard> Accelerator::prepare_data_loader(data::Da
     }
   };
   if (std::ranges::find(types, random::RngType::generator) != types.end()) {
-    prepare.hooks.synchronize_generator = [group, rank](at::Generator& generator) {
+    prepare.hooks.synchronize_generator = [group](at::Generator& generator) {
       random::synchronize(random::RngType::generator, generator, group);
-      rank->account()->emit([] { return accounting::GeneratorUse{.generator = "loader", .use = "synchronize"}; });
     };
   }
-  prepare.hooks.on_batch = [rank](const data::BatchInfo& batch) {
-    rank->account()->emit([&batch] {
-      return accounting::Batch{.loader = "", .indices = batch.items.indices, .padding = batch.items.num_padding};
+  const auto name = fmt::format("loader{}", registered_->num_loaders++);
+  prepare.hooks.on_batch = [rank, name](const data::BatchInfo& batch) {
+    auto& account = *rank->account();
+    if (batch.step == 0) account.emit([&] { return accounting::EpochBegin{.loader = name, .epoch = batch.epoch}; });
+    account.emit([&] {
+      return accounting::Batch{.loader = name, .indices = batch.items.indices, .padding = batch.items.num_padding};
     });
   };
   prepare.synchronize_seed = [group](std::int64_t seed) {
@@ -125,6 +128,15 @@ void Accelerator::begin_micro_batch() {
   const bool ends_pass = gradients.sync_with_dataloader && gradients.end_of_dataloader();
   accumulated_ = ends_pass ? 0 : accumulated_ + 1;
   gradients.sync_gradients = ends_pass || accumulated_ % gradients.num_steps == 0;
+}
+
+void Accelerator::require_no_search() const {
+  const auto& ddp = options_.ddp_kwargs;
+  if (!ddp.find_unused_parameters || ddp.static_graph || !world_group()) return;
+  throw NotSupported({.where = "trigger_sync_in_backward",
+                      .expected = "find_unused_parameters=false",
+                      .got = "true, which has to see the forward that the backward belongs to",
+                      .fix = "Run the last forward outside no_sync."});
 }
 
 void Accelerator::backward(const at::Tensor& loss, const std::optional<at::Tensor>& gradient, bool retain_graph) {
@@ -143,7 +155,8 @@ void Accelerator::backward(const at::Tensor& loss, const std::optional<at::Tenso
                 "under NoGradGuard."});
   }
   const accounting::PhaseScope phase(account(), accounting::Phase::backward);
-  const bool synchronising = sync_gradients() || gradient_state().sync_each_batch;
+  const bool synchronising =
+      std::ranges::any_of(registered_->engines, [](const auto& engine) { return engine->synchronises_gradients(); });
   account().emit([&] { return accounting::Backward{.edge = accounting::Edge::begin, .synchronising = synchronising}; });
   const int steps = gradient_accumulation_steps();
   const auto share = steps == 1 ? loss : loss / steps;
@@ -154,8 +167,9 @@ void Accelerator::backward(const at::Tensor& loss, const std::optional<at::Tenso
   account().begin_micro_step();
 }
 
-double Accelerator::clip_grad_norm_(const std::vector<at::Tensor>& parameters, double max_norm, double norm_type) {
-  const double norm = optim::clip_grad_norm_(parameters, max_norm, norm_type);
+double Accelerator::clip_grad_norm_(const std::vector<at::Tensor>& parameters, double max_norm, double norm_type,
+                                    bool error_if_nonfinite) {
+  const double norm = optim::clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite);
   account().emit([&] { return accounting::Clipped{.by = "norm", .limit = max_norm, .norm = norm}; });
   return norm;
 }

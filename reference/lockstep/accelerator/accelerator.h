@@ -94,10 +94,14 @@ class LOCKSTEP_API Accelerator {
   auto prepare(Objects&&... objects) {
     static_assert(sizeof...(Objects) > 0, "prepare() needs something to prepare");
     // Braces, so that the order of evaluation is that of the arguments: models communicate here.
-    std::tuple first{prepare_first(std::forward<Objects>(objects))...};
+    std::tuple<decltype(prepare_first(std::forward<Objects>(objects)))...> first{
+        prepare_first(std::forward<Objects>(objects))...};
     // Schedulers come second: they look for their optimizer among the prepared ones.
-    auto all = std::apply([this](auto&&... one) { return std::tuple{this->prepare_second(std::move(one))...}; },
-                          std::move(first));
+    auto all = std::apply(
+        [this](auto&&... one) {
+          return std::tuple<decltype(this->prepare_second(std::move(one)))...>{this->prepare_second(std::move(one))...};
+        },
+        std::move(first));
     if constexpr (sizeof...(Objects) == 1) {
       return std::get<0>(std::move(all));
     } else {
@@ -109,6 +113,11 @@ class LOCKSTEP_API Accelerator {
   template <typename Net>
   [[nodiscard]] std::shared_ptr<Net> unwrap_model(const modules::Prepared<Net>& model) const {
     return model.module();
+  }
+  /// A model that was not prepared is itself.
+  template <typename Net>
+  [[nodiscard]] std::shared_ptr<Net> unwrap_model(const std::shared_ptr<Net>& model) const {
+    return model;
   }
 
   /// Drops everything prepared so far, empties the shared pointers passed, and starts the accumulation count anew.
@@ -139,10 +148,11 @@ class LOCKSTEP_API Accelerator {
   }
 
   /// While it lives, backward reduces what no_sync has gathered so far and its own gradients, although the forward ran
-  /// under no_sync: for several forwards before the first backward. Not with find_unused_parameters, which looks at the
-  /// forward (ACC-010).
+  /// under no_sync: for several forwards before the first backward (ACC-010).
+  /// @throws NotSupported  with find_unused_parameters, which has to see the forward
   template <typename Net>
   [[nodiscard]] Accumulation trigger_sync_in_backward(const modules::Prepared<Net>& model) {
+    require_no_search();
     Accumulation scope({model.engine().get()}, /*synchronise=*/true);
     if (model.engine()) model.engine()->after_forward({});
     return scope;
@@ -157,7 +167,8 @@ class LOCKSTEP_API Accelerator {
   void backward(const at::Tensor& loss, const std::optional<at::Tensor>& gradient = {}, bool retain_graph = false);
 
   /// Scales the gradients to at most `max_norm`; returns their norm before (ACC-040). Adds no communication.
-  double clip_grad_norm_(const std::vector<at::Tensor>& parameters, double max_norm, double norm_type = 2.0);
+  double clip_grad_norm_(const std::vector<at::Tensor>& parameters, double max_norm, double norm_type = 2.0,
+                         bool error_if_nonfinite = false);
   /// Clamps each element to [-clip_value, clip_value] (ACC-041).
   void clip_grad_value_(const std::vector<at::Tensor>& parameters, double clip_value);
   /// Whether the scaler made any prepared optimizer skip its last step (ACC-024).
@@ -227,6 +238,7 @@ class LOCKSTEP_API Accelerator {
 
   void forget_prepared();
   void begin_micro_batch();
+  void require_no_search() const;
   std::shared_ptr<modules::ModelEngine> prepare_model(const std::shared_ptr<torch::nn::Module>& model);
   std::shared_ptr<optim::PreparedOptimizer> prepare_optimizer(std::shared_ptr<torch::optim::Optimizer> optimizer);
   std::shared_ptr<data::DataLoaderShard> prepare_data_loader(data::DataLoader loader);

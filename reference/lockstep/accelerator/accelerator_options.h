@@ -11,7 +11,8 @@
 
 namespace lockstep {
 
-/// What an Accelerator is made with. Names and defaults are Accelerate's.
+/// What an Accelerator is made with. Names and defaults are Accelerate's; `ddp_kwargs` and `timeout` stand for its
+/// kwargs_handlers.
 ///
 /// An option of the data configuration may stand here instead; in both places with different values it is an error.
 struct AcceleratorOptions {

@@ -65,10 +65,14 @@ class LOCKSTEP_API Subscription {
 /// One rank's account: exact counters that are always on, and typed events for whoever subscribes (docs/events.md).
 ///
 /// Collectives may be posted from several threads of a rank (autograd, workers), so all members are safe to call from
-/// any of them. Observers are called on the emitting thread, one event at a time, and must not emit.
+/// any of them. Observers are called on the emitting thread, one event at a time, and must neither use the account nor
+/// throw.
 class LOCKSTEP_API Account {
  public:
   explicit Account(int rank) { stamp_.rank = rank; }
+  ~Account() { *self_ = nullptr; }
+  Account(const Account&) = delete;
+  Account& operator=(const Account&) = delete;
 
   /// Counts the call; an event is made only when somebody listens.
   void record(const TrafficKey& key, const TrafficCount& count);
@@ -101,11 +105,6 @@ class LOCKSTEP_API Account {
   int next_observer_ = 0;
   // Shared with subscriptions, so that one that outlives the account ends quietly.
   std::shared_ptr<Account*> self_ = std::make_shared<Account*>(this);
-
- public:
-  ~Account() { *self_ = nullptr; }
-  Account(const Account&) = delete;
-  Account& operator=(const Account&) = delete;
 };
 
 /// Sets the phase for a scope, and restores the one before.

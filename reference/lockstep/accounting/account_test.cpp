@@ -44,7 +44,7 @@ TEST(Traffic, SinceGivesOnlyWhatWasAdded) {
 TEST(Account, MakesNoEventWithoutASubscriber) {
   Account account(0);
   int made = 0;
-  const auto make = [&made] { return ++made, RunEnd{}; };
+  const auto make = [&made] { return ++made, RunBegin{}; };
   account.emit(make);
   EXPECT_EQ(made, 0);
   int seen = 0;

@@ -9,7 +9,6 @@ namespace {
 using Json = nlohmann::ordered_json;
 
 Json fields(const RunBegin& e) { return {{"world_size", e.world_size}, {"backend", e.backend}}; }
-Json fields(const RunEnd&) { return Json::object(); }
 Json fields(const EpochBegin& e) { return {{"loader", e.loader}, {"epoch", e.epoch}}; }
 Json fields(const Batch& e) { return {{"loader", e.loader}, {"indices", e.indices}, {"padding", e.padding}}; }
 Json fields(const Forward& e) { return {{"edge", e.edge == Edge::begin ? "begin" : "end"}}; }
@@ -42,9 +41,9 @@ std::string_view to_word(Phase phase) {
 }
 
 std::string_view name_of(const Event& event) {
-  constexpr std::array names = {"run_begin", "run_end",        "epoch_begin",    "batch",
-                                "forward",   "backward",       "collective",     "reduced",
-                                "clipped",   "optimizer_step", "scheduler_step", "generator"};
+  constexpr std::array names = {"run_begin",      "epoch_begin",    "batch",    "forward",
+                                "backward",       "collective",     "reduced",  "clipped",
+                                "optimizer_step", "scheduler_step", "generator"};
   static_assert(names.size() == std::variant_size_v<Event>);
   return names.at(event.index());
 }
@@ -57,7 +56,7 @@ std::string to_json_line(const Stamp& stamp, const Event& event) {
                {"phase", to_word(stamp.phase)},
                {"event", name_of(event)}};
   line.update(std::visit([](const auto& e) { return fields(e); }, event));
-  return line.dump();
+  return line.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 }  // namespace lockstep::accounting

@@ -95,10 +95,9 @@ struct RunBegin {
   int world_size = 1;
   std::string backend;
 };
-struct RunEnd {};
 
-using Event = std::variant<RunBegin, RunEnd, EpochBegin, Batch, Forward, Backward, Collective, Reduced, Clipped,
-                           OptimizerStep, SchedulerStep, GeneratorUse>;
+using Event = std::variant<RunBegin, EpochBegin, Batch, Forward, Backward, Collective, Reduced, Clipped, OptimizerStep,
+                           SchedulerStep, GeneratorUse>;
 
 /// The event's name in the stream: "run_begin", "batch", "collective", ... (docs/events.md)
 LOCKSTEP_API std::string_view name_of(const Event& event);

@@ -4,6 +4,7 @@
 
 #include <torch/csrc/distributed/c10d/Utils.hpp>
 
+#include "lockstep/base/duration.h"
 #include "lockstep/base/error.h"
 #include "lockstep/comm/stand_ins.h"
 #include "lockstep/comm/tracked_work.h"
@@ -317,6 +318,7 @@ AccountedBackend::WorkPtr AccountedBackend::alltoall(Tensors& outputs, Tensors& 
 
 AccountedBackend::WorkPtr AccountedBackend::send(Tensors& tensors, int to, int tag) {
   require_one("send", tensors.size());
+  capabilities_.require_tag(tag);
   return run({.operation = "send", .inputs = &tensors, .peer = to, .tag = tag}, [&](StandIns& stand_ins) {
     auto given = stand_ins.sources(tensors);
     return inner_->send(given, to, tag);
@@ -325,6 +327,7 @@ AccountedBackend::WorkPtr AccountedBackend::send(Tensors& tensors, int to, int t
 
 AccountedBackend::WorkPtr AccountedBackend::recv(Tensors& tensors, int from, int tag) {
   require_one("recv", tensors.size());
+  capabilities_.require_tag(tag);
   return run({.operation = "recv", .inputs = &tensors, .peer = from, .tag = tag}, [&](StandIns& stand_ins) {
     auto given = stand_ins.targets(tensors);
     return inner_->recv(given, from, tag);
@@ -333,6 +336,7 @@ AccountedBackend::WorkPtr AccountedBackend::recv(Tensors& tensors, int from, int
 
 AccountedBackend::WorkPtr AccountedBackend::recvAnysource(Tensors& tensors, int tag) {
   require_one("recv", tensors.size());
+  capabilities_.require_tag(tag);
   return run({.operation = "recv", .inputs = &tensors, .tag = tag}, [&](StandIns& stand_ins) {
     auto given = stand_ins.targets(tensors);
     return inner_->recvAnysource(given, tag);
@@ -350,16 +354,17 @@ void AccountedBackend::monitoredBarrier(const c10d::BarrierOptions& options, boo
   const Call call{.operation = "barrier", .inputs = &nothing, .asynchronous = false};
   refuse_what_cannot_be(call);
   const auto sequence = account_for(call);
-  try {
-    inner_->monitoredBarrier(options, wait_all_ranks);
-  } catch (const Error&) {
-    throw;
-  } catch (const std::exception& error) {
-    throw Timeout(
-        {.where = fmt::format("barrier #{} of group {}", sequence, group_->name),
-         .expected = fmt::format("all ranks within {} s", static_cast<double>(options.timeout.count()) / 1000),
-         .got = brief(error)});
-  }
+  const auto operation = fmt::format("barrier #{} of group {}", sequence, group_->name);
+  posted(*group_, operation, [&] {
+    try {
+      inner_->monitoredBarrier(options, wait_all_ranks);
+    } catch (const std::exception& error) {  // Gloo's own list of those who did not come
+      if (std::string_view(error.what()).find("does not support") != std::string_view::npos) throw;
+      throw Timeout({.where = operation,
+                     .expected = fmt::format("all ranks within {} s", seconds_of(options.timeout)),
+                     .got = brief(error)});
+    }
+  });
 }
 
 }  // namespace lockstep::comm

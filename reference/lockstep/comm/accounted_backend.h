@@ -26,6 +26,8 @@ class AccountedBackend final : public c10d::Backend {
   AccountedBackend(c10::intrusive_ptr<c10d::Backend> inner, Capabilities capabilities,
                    std::shared_ptr<GroupContext> group);
 
+  [[nodiscard]] const Capabilities& capabilities() const noexcept { return capabilities_; }
+
   const std::string getBackendName() const override { return inner_->getBackendName(); }
   c10::intrusive_ptr<Options> getBackendOptions() override { return inner_->getBackendOptions(); }
   void setTimeout(std::chrono::milliseconds timeout) override { inner_->setTimeout(timeout); }

@@ -1,4 +1,5 @@
-/// What a shared library exports to be a communication backend of Lockstep: three C functions over LibTorch's types.
+/// What a shared library exports to be a communication backend of Lockstep: two C functions, and a third if it likes,
+/// over LibTorch's types.
 ///
 /// This header needs LibTorch alone, and a plug-in links neither of Lockstep's libraries. The objects that cross the
 /// border are C++, so both sides must use one LibTorch release, one libstdc++ and one C++11 ABI: the ABI string says so
@@ -33,7 +34,8 @@ typedef int (*lockstep_backend_create_v1_t)(const c10::intrusive_ptr<c10d::Store
 
 /// Optional. JSON: {"name": "...", "devices": ["cpu"], "ops": {"allreduce": {"dtypes": ["Float", ...],
 /// "reduce_ops": ["sum", ...]}, ...}, "async": true, "tags": true, "groups": true}. dtypes are spelt as ATen does.
-/// What is not declared is refused before it is called, and never judged.
+/// An operation that is not declared
+/// is refused before it is called, and never judged; so are tags and groups that are declared false.
 typedef const char* (*lockstep_backend_capabilities_v1_t)();
 
 }  // extern "C"

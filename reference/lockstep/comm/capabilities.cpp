@@ -76,12 +76,26 @@ Capabilities Capabilities::from_json(const std::string& backend, std::string_vie
                                .reduce_ops = what.value("reduce_ops", std::set<std::string>{})};
     }
     able.operations_ = std::move(operations);
+    able.has_tags_ = json.value("tags", true);
+    able.has_groups_ = json.value("groups", true);
   } catch (const nlohmann::json::exception& error) {
     throw InvalidArgument({.where = "capabilities of backend " + backend,
                            .expected = R"(JSON like {"name": "x", "ops": {"allreduce": {"dtypes": ["Float"]}}})",
                            .got = error.what()});
   }
   return able;
+}
+
+void Capabilities::require_tag(int tag) const {
+  if (has_tags_ || tag == 0) return;
+  throw NotSupported({.where = "send or receive",
+                      .expected = "tag 0, since backend " + backend_ + " has no tags",
+                      .got = "tag " + std::to_string(tag)});
+}
+
+void Capabilities::require_groups() const {
+  if (has_groups_) return;
+  throw NotSupported({.where = "new_group", .got = "backend " + backend_ + ", which has no groups within the world"});
 }
 
 ReduceOp Capabilities::stand_in(at::ScalarType dtype, ReduceOp op) const {

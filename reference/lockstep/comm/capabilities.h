@@ -36,6 +36,11 @@ class LOCKSTEP_API Capabilities {
   /// @throws RuntimeError  for the mean of integers (OPS-009)
   void require(const std::string& operation, at::ScalarType dtype, std::optional<ReduceOp> op) const;
 
+  /// @throws NotSupported  for a tag other than 0 where messages bear none
+  void require_tag(int tag) const;
+  /// @throws NotSupported  where there are no groups within the world
+  void require_groups() const;
+
   /// The reduction to ask the backend for in place of `op`, where it would not give a clean result.
   [[nodiscard]] ReduceOp stand_in(at::ScalarType dtype, ReduceOp op) const;
 
@@ -46,6 +51,8 @@ class LOCKSTEP_API Capabilities {
   std::string backend_ = "this backend";
   std::optional<std::map<std::string, OperationCapabilities>> operations_;  // none: everything is tried
   std::set<at::ScalarType> as_bytes_;
+  bool has_tags_ = true;
+  bool has_groups_ = true;
   bool adds_bools_as_bytes_ = false;  // and so leaves 2 in one of them
 };
 

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <thread>
 
+#include "lockstep/base/duration.h"
 #include "lockstep/comm/process_sighting.h"
 
 namespace lockstep::comm {
@@ -23,12 +24,13 @@ constexpr auto kLookFor = milliseconds(1000);
 constexpr auto kPause = milliseconds(10);
 
 std::string read_key(int rank) { return fmt::format("lockstep/read/{}", rank); }
+std::string left_key(int rank) { return fmt::format("lockstep/left/{}", rank); }
 std::string waiting_key(int rank) { return fmt::format("lockstep/waiting/{}", rank); }
 
 bool is_time_out(const std::exception& error) {
   const std::string_view text = error.what();
   return text.find("Timed out") != std::string_view::npos || text.find("timed out") != std::string_view::npos ||
-         text.find("Timeout") != std::string_view::npos;
+         text.find("Timeout") != std::string_view::npos || text.find("timeout") != std::string_view::npos;
 }
 
 }  // namespace
@@ -69,7 +71,7 @@ void FailureBoard::wait_for_all(milliseconds timeout) const {
     for (const int rank : missing) store_.set(read_key(rank), "never arrived");  // nobody stays for its sake
     throw Timeout(
         {.where = "rendezvous",
-         .expected = fmt::format("{} ranks within {} s", world_.size, static_cast<double>(timeout.count()) / 1000),
+         .expected = fmt::format("{} ranks within {} s", world_.size, seconds_of(timeout)),
          .got = fmt::format("{} of {}: rank{} {} never arrived", world_.size - static_cast<int>(missing.size()),
                             world_.size, missing.size() == 1 ? "" : "s", fmt::join(missing, ", ")),
          .fix = "Start every rank, or set WORLD_SIZE to the number that is started."});
@@ -94,8 +96,18 @@ std::optional<FailureNote> FailureBoard::first_failure() const {
       .rank = json.at("rank"), .kind = json.at("kind"), .message = json.at("message"), .step = json.at("step")};
 }
 
+void FailureBoard::leave(int exit_code) noexcept {
+  if (exit_code != 0) {
+    return post({.rank = world_.rank, .kind = "exit", .message = fmt::format("exited with code {}", exit_code)});
+  }
+  try {
+    store_.set(left_key(world_.rank), "exited with code 0");
+  } catch (const std::exception&) {  // nobody is left to be told
+  }
+}
+
 void FailureBoard::mark_read() const noexcept {
-  if (std::exchange(read_, true)) return;
+  if (read_->exchange(true)) return;
   try {
     store_.set(read_key(world_.rank), "yes");
   } catch (const std::exception&) {  // whoever looks is gone already
@@ -171,8 +183,11 @@ void FailureBoard::explain(const std::exception& error, const std::string& opera
     store_.set(waiting_key(world_.rank), operation);
     if (const auto note = wait_for_note()) throw_if_failed(operation);
     for (const int rank : members) {
+      if (rank == world_.rank) continue;
+      if (const auto left = store_.find(left_key(rank)))
+        lose(rank, *left + " while others were at work", operation, step);
       const auto seen = look_at(rank);
-      if (rank != world_.rank && seen.state == ProcessState::gone) {
+      if (seen.state == ProcessState::gone) {
         lose(rank, fmt::format("its process {} is gone and left no reason", seen.pid), operation, step);
       }
     }
@@ -184,6 +199,7 @@ void FailureBoard::explain(const std::exception& error, const std::string& opera
   } catch (const Error&) {
     throw;
   } catch (const std::exception& store_error) {
+    if (store_.port() == 0 || world_.rank == 0) throw RuntimeError({.where = operation, .got = text});
     throw RankLost(0, "the store that it hosts does not answer (" + brief(store_error) + ")", operation);
   }
   throw RuntimeError({.where = operation, .got = text});

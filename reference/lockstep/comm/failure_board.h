@@ -1,9 +1,10 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <exception>
-#include <mutex>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
@@ -42,13 +43,15 @@ class LOCKSTEP_API FailureBoard {
 
   /// Posts the failure unless another one came first.
   void post(const FailureNote& note) noexcept;
+  /// This rank's process ends: a failure unless the code is 0, and then a reason for those who still wait for it.
+  void leave(int exit_code) noexcept;
   [[nodiscard]] std::optional<FailureNote> first_failure() const;
   /// @throws RankLost  if a rank has failed
   void throw_if_failed(const std::string& seen_in) const;
 
   /// Rethrows `error`, which a wait in `operation` ended with, as what is behind it: RankLost with the rank and its own
   /// reason, or the signal, or that its process stands still, or that there is no sign of it; Timeout when every rank
-  /// waits. Looks for up to a second.
+  /// waits. Looks for up to a second, and another one when a peer seems to know more.
   /// @param members  the group's global ranks
   [[noreturn]] void explain(const std::exception& error, const std::string& operation, std::int64_t step,
                             const std::vector<int>& members);
@@ -72,7 +75,7 @@ class LOCKSTEP_API FailureBoard {
 
   mutable Store store_;
   World world_;
-  mutable bool read_ = false;
+  std::shared_ptr<std::atomic<bool>> read_ = std::make_shared<std::atomic<bool>>(false);
 };
 
 }  // namespace lockstep::comm

@@ -63,12 +63,15 @@ MadeBackend make_gloo(const BackendRequest& request) {
   options->devices.push_back(request.network_interface.empty()
                                  ? c10d::ProcessGroupGloo::createDefaultDevice()
                                  : c10d::ProcessGroupGloo::createDeviceForInterface(request.network_interface));
-  options->threads = 1;
+  options->threads = 1;  // ranks share the machine's cores, and calls of one group run one after the other anyway
   const auto before = open_sockets();
   const auto gloo =
       c10::make_intrusive<AbortableGloo>(request.store.handle(), request.world.rank, request.world.size, options);
   auto opened = open_sockets();
-  std::erase_if(opened, [&before](const auto& socket) { return before.contains(socket.first); });
+  std::erase_if(opened, [&before](const auto& socket) {
+    const auto old = before.find(socket.first);
+    return old != before.end() && old->second == socket.second;
+  });
   gloo->set_sockets(std::move(opened));
   return {.backend = gloo, .capabilities = Capabilities::gloo()};
 }

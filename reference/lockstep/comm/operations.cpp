@@ -199,8 +199,8 @@ Reduction reduction_from(std::string_view word) {
 
 Value reduce(const Value& value, const ProcessGroup& group, Reduction reduction) {
   if (group) {
+    verify_in_debug(value, group, "reduce");  // first: what follows may throw on one rank alone
     require_floating(value, reduction);
-    verify_in_debug(value, group, "reduce");
   }
   return value::map_tensors_or_throw(
       value, [&](const at::Tensor& tensor) { return reduced(tensor, group, reduction); }, "reduce");

@@ -35,16 +35,18 @@ MadeBackend make_from_plugin(const std::string& path, const BackendRequest& requ
     refuse(path, "the functions lockstep_backend_abi_v1 and lockstep_backend_create_v1",
            abi == nullptr ? "no lockstep_backend_abi_v1" : "no lockstep_backend_create_v1");
   }
-  if (std::string_view(abi()) != LOCKSTEP_BACKEND_ABI) {
-    refuse(path, fmt::format("ABI \"{}\"", LOCKSTEP_BACKEND_ABI), fmt::format("ABI \"{}\"", abi()));
+  const char* its_abi = abi() == nullptr ? "none" : abi();
+  if (std::string_view(its_abi) != LOCKSTEP_BACKEND_ABI) {
+    refuse(path, fmt::format("ABI \"{}\"", LOCKSTEP_BACKEND_ABI), fmt::format("ABI \"{}\"", its_abi));
   }
   MadeBackend made;
   if (const auto describe = find<lockstep_backend_capabilities_v1_t>(library, "lockstep_backend_capabilities_v1")) {
-    made.capabilities = Capabilities::from_json(path, describe());
+    made.capabilities = Capabilities::from_json(path, describe() == nullptr ? "" : describe());
   }
   std::array<char, 1024> error{};
   const int failed = create(&request.store.handle(), request.world.rank, request.world.size, options.c_str(),
                             &made.backend, error.data(), error.size());
+  error.back() = '\0';
   if (failed != 0 || !made.backend) {
     throw RuntimeError({.where = "backend plug-in " + path,
                         .expected = fmt::format("an end of group '{}' for {}", request.group, to_text(request.world)),

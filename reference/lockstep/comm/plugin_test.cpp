@@ -50,8 +50,14 @@ TEST(ExamplePlugin, DoesWhatItDeclaresAndNothingElse) {
     EXPECT_CONTAINS(message_of<NotSupported>([&] { group.send(at::ones({1}), Member::global(0)).wait(); }),
                     "does not have this operation");
     // Declared as "allgather", but not in this form: what c10d::Backend says about it is NotSupported, too.
-    EXPECT_CONTAINS(message_of<NotSupported>([&] { group.all_gather(at::zeros({3}), at::zeros({1})).wait(); }),
-                    "_allgather_base");
+    EXPECT_CONTAINS(message_of<NotSupported>([&] {
+                      const std::vector<at::Tensor> one{at::zeros({1})};
+                      group.all_gather_coalesced({one, one, one}, one).wait();
+                    }),
+                    "allgather_coalesced");
+    const auto all = at::zeros({3});
+    group.all_gather(all, at::full({1}, me.rank, at::kFloat)).wait();
+    EXPECT_TRUE(same_values(all, at::arange(3, at::kFloat)));
 
     const auto pair = group.new_group({2, 0});
     if (pair) {

@@ -23,6 +23,7 @@ struct ProcessGroup::Ends {
   int global_rank = 0;
   c10::intrusive_ptr<AccountedBackend> backend;
   c10::intrusive_ptr<c10d::ProcessGroup> group;
+  std::vector<std::weak_ptr<Ends>> subgroups;  // they fail with this group
   int num_subgroups = 0;  // counted alike on all members, so that subgroups get the same default names
 };
 
@@ -101,6 +102,7 @@ ProcessGroup ProcessGroup::new_group(const std::vector<int>& ranks, const std::s
                                      std::optional<std::string> backend) const {
   const auto& parent = ends("new_group");
   const auto index = ends_->num_subgroups++;
+  parent.backend->capabilities().require_groups();
   for (const int rank : ranks) static_cast<void>(group_rank(Member::global(rank)));  // throws when it is no member
   if (std::set<int>(ranks.begin(), ranks.end()).size() != ranks.size() || ranks.empty()) {
     throw InvalidArgument({.where = "new_group",
@@ -109,13 +111,15 @@ ProcessGroup ProcessGroup::new_group(const std::vector<int>& ranks, const std::s
   }
   if (std::ranges::find(ranks, parent.global_rank) == ranks.end()) return {};
   // The index keeps the keys of groups apart that bear one name: the rows of a mesh may all be called "tensor".
-  return create(parent.store.with_prefix(fmt::format("groups/{}", index)), ranks, parent.global_rank,
-                {.backend = backend.value_or(context_->backend),
-                 .name = name.empty() ? fmt::format("{}/{}", context_->name, index) : name,
-                 .timeout = context_->timeout,
-                 .network_interface = parent.network_interface,
-                 .debug = context_->debug},
-                context_->account, context_->failures);
+  auto group = create(parent.store.with_prefix(fmt::format("groups/{}", index)), ranks, parent.global_rank,
+                      {.backend = backend.value_or(context_->backend),
+                       .name = name.empty() ? fmt::format("{}/{}", context_->name, index) : name,
+                       .timeout = context_->timeout,
+                       .network_interface = parent.network_interface,
+                       .debug = context_->debug},
+                      context_->account, context_->failures);
+  ends_->subgroups.push_back(group.ends_);
+  return group;
 }
 
 const ProcessGroup::Ends& ProcessGroup::ends(const char* operation) const {
@@ -286,6 +290,11 @@ void ProcessGroup::explain_failures(const std::string& operation, const std::fun
   explained(*context_, operation, call);
 }
 
-void ProcessGroup::abort() const { ends("abort").backend->abort(); }
+void ProcessGroup::abort() const {
+  ends("abort").backend->abort();
+  for (const auto& subgroup : ends_->subgroups) {
+    if (const auto ends = subgroup.lock()) ends->backend->abort();
+  }
+}
 
 }  // namespace lockstep::comm

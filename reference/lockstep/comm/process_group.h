@@ -31,7 +31,7 @@ struct GroupOptions {
   std::string name = "world";
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
   std::string network_interface;  ///< for Gloo, for example "lo"; empty: the one that the host name resolves to
-  bool debug = false;             ///< operations on Values compare shapes over all ranks first (verify.h)
+  bool debug = false;             ///< operations on Values compare shapes over all ranks first (operations.h)
 };
 
 /// Names a member of a group: by its rank in the world (`global`, as PyTorch's `src` and `dst`), or by its rank within

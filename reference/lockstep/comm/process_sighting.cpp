@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <filesystem>
 #include <fstream>
 #include <optional>
 #include <sstream>
@@ -33,7 +34,9 @@ std::optional<Stat> read_stat(int pid) {
 std::string host_name() {
   std::array<char, 256> name{};
   gethostname(name.data(), name.size() - 1);
-  return name.data();
+  // Containers may share a name, but not the numbers of their processes.
+  std::error_code ignored;
+  return std::string(name.data()) + " " + std::filesystem::read_symlink("/proc/self/ns/pid", ignored).string();
 }
 
 }  // namespace

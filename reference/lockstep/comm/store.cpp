@@ -12,6 +12,7 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 #include <torch/csrc/distributed/c10d/TCPStore.hpp>
 
+#include "lockstep/base/duration.h"
 #include "lockstep/base/error.h"
 #include "lockstep/interpose/socket_limits.h"
 
@@ -104,8 +105,7 @@ c10::intrusive_ptr<c10d::TCPStore> connect(const std::string& host, int port, bo
                           .fix = "Set MASTER_ADDR to an address of this machine."});
     }
     throw Timeout({.where = "rendezvous",
-                   .expected = fmt::format("rank 0 to answer at {}:{} within {} s", host, port,
-                                           static_cast<double>(timeout.count()) / 1000),
+                   .expected = fmt::format("rank 0 to answer at {}:{} within {} s", host, port, seconds_of(timeout)),
                    .got = brief(error),
                    .fix = "Start rank 0, and give every rank its MASTER_ADDR and MASTER_PORT."});
   }
@@ -191,8 +191,7 @@ void Store::wait(const std::vector<std::string>& keys, milliseconds timeout, con
     pause = std::min(pause * 2, milliseconds(20));  // short at first, since peers mostly arrive together
   }
   throw Timeout({.where = "store",
-                 .expected = fmt::format("the keys {} within {} s", fmt::join(keys, ", "),
-                                         static_cast<double>(timeout.count()) / 1000),
+                 .expected = fmt::format("the keys {} within {} s", fmt::join(keys, ", "), seconds_of(timeout)),
                  .got = fmt::format("no sign of {}", fmt::join(missing, ", "))});
 }
 

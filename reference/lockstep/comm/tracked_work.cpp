@@ -5,10 +5,12 @@
 namespace lockstep::comm {
 
 bool comes_from_network(const std::exception& error) {
-  if (dynamic_cast<const c10::Error*>(&error) == nullptr) return true;
+  const bool is_librarys = dynamic_cast<const c10::Error*>(&error) != nullptr;
+  // Gloo throws runtime errors; a logic error or an allocation that failed comes from code of this rank's.
+  if (!is_librarys) return dynamic_cast<const std::runtime_error*>(&error) != nullptr;
   if (dynamic_cast<const c10::DistError*>(&error) != nullptr) return true;
   const std::string_view text = error.what();
-  for (const char* word : {"timed out", "Timed out", "Connection", "closed", "Broken pipe", "ocket"}) {
+  for (const char* word : {"timed out", "Timed out", "timeout", "Connection", "closed", "Broken pipe", "ocket"}) {
     if (text.find(word) != std::string_view::npos) return true;
   }
   return false;

@@ -9,7 +9,7 @@ namespace lockstep::config {
 /// @clause DDP-004..008, DDP-010
 /// @source Accelerate, DistributedDataParallelKwargs; PyTorch, DistributedDataParallel
 struct DistributedDataParallelKwargs {
-  bool broadcast_buffers = true;  ///< buffers are rank 0's before each training forward
+  bool broadcast_buffers = true;  ///< buffers are rank 0's before each training forward that synchronises
   /// A bucket closes once it holds this many MiB. None: 25, and 1 for the first; a value counts for the first one too.
   std::optional<int> bucket_cap_mb;
   bool find_unused_parameters = false;   ///< parameters may be left out of a forward, on some ranks or all

@@ -22,9 +22,11 @@ int peer_port(int descriptor) {
 }
 
 void for_each_connection_to(int port, const std::function<void(int descriptor)>& act) {
+  if (port == 0) return;  // what is no connection has that one
   std::error_code ignored;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd", ignored)) {
-    const int descriptor = std::stoi(entry.path().filename());
+  std::filesystem::directory_iterator entry("/proc/self/fd", ignored);
+  for (; !ignored && entry != std::filesystem::directory_iterator(); entry.increment(ignored)) {
+    const int descriptor = std::stoi(entry->path().filename());
     if (peer_port(descriptor) == port) act(descriptor);
   }
 }

@@ -6,6 +6,8 @@
 #include <atomic>
 #include <filesystem>
 
+#include "lockstep/base/duration.h"
+#include "lockstep/base/logging.h"
 #include "lockstep/comm/failure_board.h"
 #include "lockstep/launch/rank_process.h"
 #include "lockstep/launch/rank_watcher.h"
@@ -16,7 +18,7 @@ namespace lockstep::launch {
 namespace {
 
 constexpr auto kSpawnVariable = "LOCKSTEP_SPAWN";
-std::atomic<int> num_spawn_calls{0};
+std::atomic<int> num_calls{0};
 
 /// A folder that goes with the scope.
 class TemporaryFolder {
@@ -54,7 +56,7 @@ state::Environment environment_of_rank(int rank, int num_processes, const std::f
   environment.set("FORK_LAUNCHED", "1");
   environment.set("ACCELERATE_DEBUG_RDV_FILE", store);
   environment.set("OMP_NUM_THREADS", "1");
-  environment.set("LOCKSTEP_TIMEOUT", fmt::format("{:.3f}", static_cast<double>(options.timeout.count()) / 1000));
+  environment.set("LOCKSTEP_TIMEOUT", fmt::format("{:.3f}", seconds_of(options.timeout)));
   return environment;
 }
 
@@ -86,19 +88,11 @@ bool is_rank_of_earlier_call(const state::Environment& environment, int call, co
   run_rank(function, own, report);
 }
 
-std::vector<RankProcess> start_ranks(const std::function<void()>& function, int num_processes, int call,
-                                     const std::filesystem::path& store, const DebugLauncherOptions& options) {
-  std::vector<RankProcess> ranks;
-  for (int rank = 0; rank < num_processes; ++rank) {
-    auto environment = environment_of_rank(rank, num_processes, store, options);
-    if (options.start == Start::fork) {
-      ranks.push_back(fork_rank(rank, function, environment, options.output));
-    } else {
-      environment.set(kSpawnVariable, std::to_string(call));
-      ranks.push_back(spawn_rank(rank, environment, options.output));
-    }
-  }
-  return ranks;
+RankProcess start_rank(const std::function<void()>& function, state::Environment environment, int rank, int call,
+                       const DebugLauncherOptions& options) {
+  if (options.start == Start::fork) return fork_rank(rank, function, environment, options.output);
+  environment.set(kSpawnVariable, std::to_string(call));
+  return spawn_rank(rank, environment, options.output);
 }
 
 }  // namespace
@@ -109,20 +103,21 @@ void debug_launcher(const std::function<void()>& function, int num_processes, co
                            .expected = "at least one process",
                            .got = fmt::format("num_processes {}", num_processes)});
   }
+  require_positive("debug_launcher", options.timeout);
   const auto own_environment = state::Environment::of_process();
-  if (options.start == Start::spawn) {
-    const int call = ++num_spawn_calls;
-    if (is_rank_of_earlier_call(own_environment, call, function)) return;
-  } else {
-    require_one_thread();
-  }
+  const int call = ++num_calls;
+  if (is_rank_of_earlier_call(own_environment, call, function)) return;
+  if (options.start == Start::fork) require_one_thread();
+  for (const auto& warning : state::unknown_variable_warnings(own_environment)) log::warning(warning);
 
   const TemporaryFolder folder;
   const auto file = folder.path() / "store";
-  auto ranks = start_ranks(function, num_processes, num_spawn_calls, file, options);
   const auto store = comm::Store::file(file, num_processes + 1, options.timeout);
-  RankWatcher watcher(std::move(ranks), {store.with_prefix(state::attempt_prefix(own_environment)), {0, num_processes}},
-                      options.timeout);
+  // The watcher owns each rank from its start, so that none is left behind when a later one cannot be started.
+  RankWatcher watcher({store.with_prefix(state::attempt_prefix(own_environment)), {0, num_processes}}, options.timeout);
+  for (int rank = 0; rank < num_processes; ++rank) {
+    watcher.add(start_rank(function, environment_of_rank(rank, num_processes, file, options), rank, call, options));
+  }
   if (auto failures = watcher.watch(); !failures.empty()) throw ChildFailed(std::move(failures));
 }
 

@@ -60,6 +60,7 @@ struct Pipes {
 };
 
 RankProcess ends_for_parent(int rank, pid_t pid, Pipes& pipes) {
+  setpgid(pid, pid);  // as the rank does itself: whoever comes first, its group exists from here on
   return {.rank = rank,
           .pid = pid,
           .report = std::move(pipes.report.read),

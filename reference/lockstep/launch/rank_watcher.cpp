@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <csignal>
 #include <iostream>
 
@@ -106,15 +107,16 @@ struct RankWatcher::Watched {
   std::optional<RankFailure> failure;
 };
 
-RankWatcher::RankWatcher(std::vector<RankProcess> ranks, comm::FailureBoard board, std::chrono::milliseconds timeout)
-    : board_(std::move(board)), timeout_(timeout) {
-  for (auto& rank : ranks) ranks_.push_back(std::make_unique<Watched>(std::move(rank)));
-}
+RankWatcher::RankWatcher(comm::FailureBoard board, std::chrono::milliseconds timeout)
+    : board_(std::move(board)), timeout_(timeout) {}
+
+void RankWatcher::add(RankProcess rank) { ranks_.push_back(std::make_unique<Watched>(std::move(rank))); }
 
 RankWatcher::~RankWatcher() {
   for (const auto& rank : ranks_) {
+    if (!rank->running) continue;
     kill(-rank->pid, SIGKILL);  // the rank's whole process group: what it started goes with it
-    if (rank->running) waitpid(rank->pid, nullptr, 0);
+    waitpid(rank->pid, nullptr, 0);
   }
 }
 
@@ -146,19 +148,29 @@ void RankWatcher::read_output(int patience_ms) {
   }
 }
 
+// Ends the rank's process group while its leader, though ended, still holds the number; then takes its status.
+int RankWatcher::end_group_and_reap(const Watched& rank, int& status) {
+  siginfo_t ended{};
+  if (waitid(P_PID, static_cast<id_t>(rank.pid), &ended, WEXITED | WNOHANG | WNOWAIT) == 0 &&
+      ended.si_pid == rank.pid) {
+    kill(-rank.pid, SIGKILL);
+  }
+  return waitpid(rank.pid, &status, WNOHANG | WUNTRACED | WCONTINUED);
+}
+
 void RankWatcher::reap() {
   for (const auto& rank : ranks_) {
     if (!rank->running) continue;
     int status = 0;
-    if (waitpid(rank->pid, &status, WNOHANG | WUNTRACED | WCONTINUED) <= 0) continue;
-    if (WIFSTOPPED(status) || WIFCONTINUED(status)) {
+    const int got = end_group_and_reap(*rank, status);
+    if (got == 0 || (got < 0 && errno == EINTR)) continue;
+    if (got > 0 && (WIFSTOPPED(status) || WIFCONTINUED(status))) {
       rank->stopped = WIFSTOPPED(status);
       continue;
     }
     rank->running = false;
     for (auto* lines : {&rank->report, &rank->output, &rank->errors}) lines->finish();
-    judge(*rank, status);
-    kill(-rank->pid, SIGKILL);
+    judge(*rank, got > 0 ? status : 0);  // taken by somebody else (SIGCHLD ignored): its report has to do
   }
 }
 

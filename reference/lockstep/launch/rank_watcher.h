@@ -16,11 +16,13 @@ namespace lockstep::launch {
 /// itself.
 class RankWatcher {
  public:
-  RankWatcher(std::vector<RankProcess> ranks, comm::FailureBoard board, std::chrono::milliseconds timeout);
+  RankWatcher(comm::FailureBoard board, std::chrono::milliseconds timeout);
   ~RankWatcher();
   RankWatcher(const RankWatcher&) = delete;
   RankWatcher& operator=(const RankWatcher&) = delete;
 
+  /// Takes charge of a rank that was started; they come in the order of their ranks.
+  void add(RankProcess rank);
   /// The failures, the one where it began first; empty when all ranks did well.
   [[nodiscard]] std::vector<RankFailure> watch();
 
@@ -29,6 +31,7 @@ class RankWatcher {
 
   void read_output(int patience_ms);
   void reap();
+  static int end_group_and_reap(const Watched& rank, int& status);
   void judge(Watched& rank, int status);
   void end_overdue();
   [[nodiscard]] bool any_running() const;

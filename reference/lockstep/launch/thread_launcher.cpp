@@ -8,6 +8,8 @@
 #include <thread>
 #include <vector>
 
+#include "lockstep/base/duration.h"
+#include "lockstep/base/logging.h"
 #include "lockstep/comm/failure_board.h"
 #include "lockstep/comm/store.h"
 #include "lockstep/state/rank_context.h"
@@ -54,17 +56,23 @@ void thread_launcher(const std::function<void()>& function, int num_ranks, const
     throw InvalidArgument(
         {.where = "thread_launcher", .expected = "at least one rank", .got = fmt::format("{}", num_ranks)});
   }
+  require_positive("thread_launcher", options.timeout);
   const state::ThreadRanksScope no_process_rank;
   auto environment = state::Environment::of_process();
-  environment.set("LOCKSTEP_TIMEOUT", fmt::format("{:.3f}", static_cast<double>(options.timeout.count()) / 1000));
+  environment.set("LOCKSTEP_TIMEOUT", fmt::format("{:.3f}", seconds_of(options.timeout)));
+  for (const auto& warning : state::unknown_variable_warnings(environment)) log::warning(warning);
   const auto store = comm::Store::hash(options.timeout);
+  std::vector<std::shared_ptr<state::RankContext>> contexts;  // made here, where bad variables are the caller's error
+  for (int rank = 0; rank < num_ranks; ++rank) {
+    contexts.push_back(state::RankContext::for_thread({.rank = rank, .size = num_ranks}, store, environment));
+  }
   Outcomes outcomes;
   std::vector<std::thread> threads;
   for (int rank = 0; rank < num_ranks; ++rank) {
     threads.emplace_back([&, rank] {
       at::set_num_threads(1);
       const World world{.rank = rank, .size = num_ranks};
-      const auto context = state::RankContext::for_thread(world, store, environment);
+      const auto& context = contexts[static_cast<std::size_t>(rank)];
       const state::StateScope scope(context);
       const auto failed = error_of(function);
       if (!failed) return;

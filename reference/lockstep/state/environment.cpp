@@ -4,10 +4,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cctype>
 #include <charconv>
 #include <cstdlib>
-#include <cstring>
-#include <limits>
 #include <numeric>
 
 #include "lockstep/base/error.h"
@@ -83,9 +82,10 @@ bool Environment::flag(const std::string& name, bool otherwise) const {
 std::optional<std::chrono::milliseconds> Environment::seconds(const std::string& name) const {
   const auto text = find(name);
   if (!text) return std::nullopt;
-  char* end = nullptr;
-  const double value = std::strtod(text->c_str(), &end);
-  if (*end != '\0' || !(value > 0) || value > 1e9) refuse(name, "a positive number of seconds", *text);
+  double value = 0;  // from_chars, since strtod reads by the locale
+  const auto [end, error] = std::from_chars(text->data(), text->data() + text->size(), value);
+  const bool is_number = error == std::errc() && end == text->data() + text->size();
+  if (!is_number || !(value > 0) || value > 1e9) refuse(name, "a positive number of seconds", *text);
   return std::chrono::milliseconds(std::max(1L, static_cast<long>(value * 1000)));
 }
 
@@ -98,24 +98,18 @@ const std::vector<KnownVariable>& known_variables() {
   static const std::vector<KnownVariable> variables = {
       {"LOCKSTEP_BACKEND", "communication backend: gloo, nccl, threads, checked[:INNER], or the path of a plug-in"},
       {"LOCKSTEP_CACHE", "folder for downloads and compiler cache (default ~/.cache/lockstep)"},
-      {"LOCKSTEP_CHECK", "how much is checked: off, sampled:N, full"},
-      {"LOCKSTEP_CONFORMANCE", "1: started as a conformance subject"},
       {"LOCKSTEP_GPU", "ON: set-up and build with GPU support"},
       {"LOCKSTEP_JOB", "job id"},
-      {"LOCKSTEP_LEDGER", "ledgers to keep: rows, reductions, all"},
       {"LOCKSTEP_LOG_LEVEL", "debug, info, warning, error, off"},
       {"LOCKSTEP_PYTHON", "the Python that tests use"},
       {"LOCKSTEP_REPORT_FD", "file descriptor for a rank's report to its launcher"},
       {"LOCKSTEP_RESULTS", "folder for test results"},
-      {"LOCKSTEP_SEED", "seed of randomised tests"},
       {"LOCKSTEP_SIM", "1: use the checked backend"},
-      {"LOCKSTEP_SIM_SPEC", "JSON for the simulator: gear, seed, faults, trace path"},
       {"LOCKSTEP_SPAWN", "set by debug_launcher for ranks that it spawns"},
       {"LOCKSTEP_TEST_ID", "name of the test that runs"},
       {"LOCKSTEP_TIMEOUT", "seconds that a rank waits for its peers (default 1800)"},
       {"LOCKSTEP_TORCH_ROOT", "LibTorch folder to build against"},
       {"LOCKSTEP_TRACE_DIR", "folder for the event stream, one file per rank"},
-      {"LOCKSTEP_WITHOUT_PYTHON", "1: leave out tests that need Python"},
   };
   return variables;
 }

@@ -49,7 +49,9 @@ comm::Store open_store(const RankContext& rank, const Placement& placement, mill
   const auto& where = placement.rendezvous;
   auto store = where.file.empty() ? comm::Store::tcp(where.host, where.port, where.hosted_here, timeout)
                                   : comm::Store::file(where.file, placement.world.size, timeout);
-  return store.with_prefix(attempt_prefix(rank.environment()));
+  const auto attempt = attempt_prefix(rank.environment());
+  // A later world of the same ranks must not find the addresses of the one before.
+  return store.with_prefix(rank.num_worlds == 0 ? attempt : fmt::format("{}/world{}", attempt, rank.num_worlds));
 }
 
 Placement place_rank(const RankContext& rank, const PartialStateOptions& options) {
@@ -99,6 +101,12 @@ std::shared_ptr<PartialStateData> make_world(RankContext& rank, const PartialSta
                                              .debug = environment.flag("ACCELERATE_DEBUG_MODE")},
                                             rank.account(), state->failures);
   if (!rank.is_thread()) wait_until_all_are_connected(store, *state, timeout);
+  ++rank.num_worlds;
+  if (!rank.is_thread() && !environment.flag("FORK_LAUNCHED")) {  // there the launcher names the rank in each line
+    auto settings = log::settings();
+    settings.rank = placement.world.rank;
+    log::set_settings(settings);
+  }
   rank.account()->emit(
       [&] { return accounting::RunBegin{.world_size = placement.world.size, .backend = placement.backend}; });
   return state;

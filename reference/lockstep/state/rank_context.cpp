@@ -104,10 +104,7 @@ void RankContext::report_failure(const std::exception& error) noexcept {
 
 void RankContext::report_exit(int code) noexcept {
   if (!partial || !partial->failures) return;
-  partial->failures->post({.rank = partial->placement.world.rank,
-                           .kind = "exit",
-                           .message = fmt::format("exited with code {} while others were at work", code),
-                           .step = account_->stamp().step});
+  partial->failures->leave(code);
   // The end of the process closes its connections. Closing them here would wake this rank's other threads with errors
   // of their own; only a rank that hosts the store has to stay for its readers, who look once their waits have failed.
   // If it ends well, the others are about to do so, and what it has sent them may still be on its way.

@@ -58,6 +58,7 @@ class LOCKSTEP_API RankContext : public interpose::RankLocal, public std::enable
   /// States that exist; PartialState and AcceleratorState are handles to them.
   std::shared_ptr<PartialStateData> partial;
   std::shared_ptr<AcceleratorStateData> accelerator;
+  int num_worlds = 0;  ///< that this rank has made, one after the other
 
  private:
   explicit RankContext(Environment environment);

@@ -104,6 +104,8 @@ std::optional<at::Device> find_device(const Value& value) {
 }
 
 Value send_to_device(const Value& value, at::Device device, const SendOptions& options) {
+  // "cpu" and "cpu:0" are one device, but not to LibTorch, which would copy.
+  if (value.is_tensor() && value.tensor().is_cpu() && device.is_cpu()) return value;
   if (value.is_tensor()) return value.tensor().to(device, options.non_blocking);
   if (!value.is_container()) return value;
   return map_children(value, [&](const Value& child, std::size_t position) {

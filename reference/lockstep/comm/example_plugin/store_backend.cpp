@@ -67,6 +67,12 @@ class StoreBackend final : public c10d::Backend {
     return done(outputs.front());
   }
 
+  WorkPtr _allgather_base(at::Tensor& output, at::Tensor& input, const c10d::AllgatherOptions&) override {
+    const at::NoGradGuard no_grad;
+    output.view(-1).copy_(at::cat(exchange(input.reshape(-1))));
+    return done({output});
+  }
+
   WorkPtr barrier(const c10d::BarrierOptions&) override {
     exchange(at::zeros({1}));
     return done({});

@@ -121,6 +121,7 @@ int main(int argc, char** argv) {
         return good ? std::string() : "expected a positive number, got '" + text + "'";
       },
       "POSITIVE");
+  app.option_defaults()->always_capture_default();
   app.add_option("--num_processes", arguments.num_processes,
                  "start this many ranks here; without it, be one of the environment")
       ->check(positive);
@@ -130,7 +131,6 @@ int main(int argc, char** argv) {
   app.add_option("--learning_rate", arguments.learning_rate)->check(positive);
   app.add_option("--num_workers", arguments.num_workers, "loader threads per rank")->check(CLI::NonNegativeNumber);
   app.add_option("--data", arguments.data, "digits.csv")->check(CLI::ExistingFile);
-  app.option_defaults()->always_capture_default();
   try {
     app.parse(argc, argv);
     if (arguments.num_processes == 0) {

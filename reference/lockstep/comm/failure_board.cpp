@@ -160,7 +160,8 @@ void FailureBoard::all_wait(const std::string& operation, const std::vector<int>
   throw Timeout({.where = operation,
                  .expected = "all ranks to make the same call within the time-out",
                  .got = fmt::format("every rank waits: {}", fmt::join(calls, ", ")),
-                 .fix = "Find the first call in which they differ; `lockstep sim` names it."});
+                 .fix = "Find the first call in which they differ: in kind, order or shape (ACCELERATE_DEBUG_MODE=1 "
+                        "compares shapes), or in how many batches each rank has."});
 }
 
 void FailureBoard::explain_time_out(const std::string& operation, std::int64_t step, const std::vector<int>& silent,

@@ -42,7 +42,7 @@ class TemporaryFolder {
 };
 
 state::Environment environment_of_rank(int rank, int num_processes, const std::filesystem::path& store,
-                                       const DebugLauncherOptions& options) {
+                                       std::chrono::milliseconds timeout) {
   auto environment = state::Environment::of_process();
   environment.set("RANK", std::to_string(rank));
   environment.set("LOCAL_RANK", std::to_string(rank));
@@ -56,7 +56,7 @@ state::Environment environment_of_rank(int rank, int num_processes, const std::f
   environment.set("FORK_LAUNCHED", "1");
   environment.set("ACCELERATE_DEBUG_RDV_FILE", store);
   environment.set("OMP_NUM_THREADS", "1");
-  environment.set("LOCKSTEP_TIMEOUT", fmt::format("{:.3f}", seconds_of(options.timeout)));
+  environment.set("LOCKSTEP_TIMEOUT", fmt::format("{:.3f}", seconds_of(timeout)));
   return environment;
 }
 
@@ -103,8 +103,10 @@ void debug_launcher(const std::function<void()>& function, int num_processes, co
                            .expected = "at least one process",
                            .got = fmt::format("num_processes {}", num_processes)});
   }
-  require_positive("debug_launcher", options.timeout);
   const auto own_environment = state::Environment::of_process();
+  const auto timeout =
+      options.timeout.value_or(own_environment.seconds("LOCKSTEP_TIMEOUT").value_or(std::chrono::seconds(60)));
+  require_positive("debug_launcher", timeout);
   const int call = ++num_calls;
   if (is_rank_of_earlier_call(own_environment, call, function)) return;
   if (options.start == Start::fork) require_one_thread();
@@ -112,11 +114,11 @@ void debug_launcher(const std::function<void()>& function, int num_processes, co
 
   const TemporaryFolder folder;
   const auto file = folder.path() / "store";
-  const auto store = comm::Store::file(file, num_processes + 1, options.timeout);
+  const auto store = comm::Store::file(file, num_processes + 1, timeout);
   // The watcher owns each rank from its start, so that none is left behind when a later one cannot be started.
-  RankWatcher watcher({store.with_prefix(state::attempt_prefix(own_environment)), {0, num_processes}}, options.timeout);
+  RankWatcher watcher({store.with_prefix(state::attempt_prefix(own_environment)), {0, num_processes}}, timeout);
   for (int rank = 0; rank < num_processes; ++rank) {
-    watcher.add(start_rank(function, environment_of_rank(rank, num_processes, file, options), rank, call, options));
+    watcher.add(start_rank(function, environment_of_rank(rank, num_processes, file, timeout), rank, call, options));
   }
   if (auto failures = watcher.watch(); !failures.empty()) throw ChildFailed(std::move(failures));
 }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -22,9 +23,9 @@ enum class Output {
 
 struct DebugLauncherOptions {
   Start start = Start::fork;
-  /// How long a rank waits for its peers, at rendezvous and in each collective. After a first failure the remaining
-  /// ranks get this long, and 5 s more, to end by themselves.
-  std::chrono::milliseconds timeout = std::chrono::seconds(60);
+  /// How long a rank waits for its peers, at rendezvous and in each collective; none: LOCKSTEP_TIMEOUT, else 60 s.
+  /// After a first failure the remaining ranks get this long, and 5 s more, to end by themselves.
+  std::optional<std::chrono::milliseconds> timeout;
   Output output = Output::labelled;
 };
 

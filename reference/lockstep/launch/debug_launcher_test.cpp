@@ -87,6 +87,32 @@ TEST(DebugLauncher, RefusesFewerThanOneProcess) {
   EXPECT_THROW(debug_launcher([] {}, 0), InvalidArgument);
 }
 
+TEST(DebugLauncher, TakesItsTimeoutFromTheEnvironmentUnlessItIsGiven) {
+  const auto timeout_of_ranks = [] { return Environment::of_process().seconds("LOCKSTEP_TIMEOUT")->count(); };
+  auto environment = Environment::of_process();
+  environment.set("LOCKSTEP_TIMEOUT", "7");
+  environment.apply_to_process();
+  test::run_ranks(1, [&] { EXPECT_EQ(timeout_of_ranks(), 7000); });
+  test::run_ranks(1, [&] { EXPECT_EQ(timeout_of_ranks(), 3000); }, {.timeout = std::chrono::seconds(3)});
+  EXPECT_THROW(debug_launcher([] {}, 1, {.timeout = std::chrono::seconds(0)}), InvalidArgument);
+  environment.set("LOCKSTEP_TIMEOUT", "abc");
+  environment.apply_to_process();
+  EXPECT_THROW(debug_launcher([] {}, 1), InvalidArgument);
+}
+
+TEST(DebugLauncher, ARankThatReturnsEarlyIsNamedByThoseWhoWaitForIt) {
+  const auto failures = test::failures_of(2, [] {
+    const PartialState state;
+    if (state.is_main_process()) return;
+    state.wait_for_everyone();
+  });
+  ASSERT_EQ(failures.size(), 1U);
+  EXPECT_EQ(failures.front().rank, 1);
+  EXPECT_NE(failures.front().message.find("rank 0 was lost: exited with code 0 while others were at work"),
+            std::string::npos)
+      << failures.front().message;
+}
+
 TEST(DebugLauncher, SpawnsFromAProcessOfSeveralThreads) {
   at::set_num_threads(2);
   static_cast<void>(at::ones({1 << 20}).sum());  // starts LibTorch's threads

@@ -117,6 +117,7 @@ void run_rank(const std::function<void()>& function, const state::Environment& e
     try {
       function();
       write_report(report, kOk, "");
+      rank->report_exit(0);  // a reason for those who still wait for it
     } catch (const std::exception& error) {
       fail_with(error);
     } catch (...) {

@@ -56,12 +56,14 @@ void thread_launcher(const std::function<void()>& function, int num_ranks, const
     throw InvalidArgument(
         {.where = "thread_launcher", .expected = "at least one rank", .got = fmt::format("{}", num_ranks)});
   }
-  require_positive("thread_launcher", options.timeout);
-  const state::ThreadRanksScope no_process_rank;
   auto environment = state::Environment::of_process();
-  environment.set("LOCKSTEP_TIMEOUT", fmt::format("{:.3f}", seconds_of(options.timeout)));
+  const auto timeout =
+      options.timeout.value_or(environment.seconds("LOCKSTEP_TIMEOUT").value_or(std::chrono::seconds(60)));
+  require_positive("thread_launcher", timeout);
+  const state::ThreadRanksScope no_process_rank;
+  environment.set("LOCKSTEP_TIMEOUT", fmt::format("{:.3f}", seconds_of(timeout)));
   for (const auto& warning : state::unknown_variable_warnings(environment)) log::warning(warning);
-  const auto store = comm::Store::hash(options.timeout);
+  const auto store = comm::Store::hash(timeout);
   std::vector<std::shared_ptr<state::RankContext>> contexts;  // made here, where bad variables are the caller's error
   for (int rank = 0; rank < num_ranks; ++rank) {
     contexts.push_back(state::RankContext::for_thread({.rank = rank, .size = num_ranks}, store, environment));

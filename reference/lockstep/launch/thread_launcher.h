@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/export.h"
@@ -10,7 +11,8 @@
 namespace lockstep::launch {
 
 struct ThreadLauncherOptions {
-  std::chrono::milliseconds timeout = std::chrono::seconds(60);  ///< how long a rank waits for its peers
+  /// How long a rank waits for its peers; none: LOCKSTEP_TIMEOUT, else 60 s.
+  std::optional<std::chrono::milliseconds> timeout;
 };
 
 /// Runs `function` once in each of `num_ranks` threads of this process, which form a world over the in-process backend.

@@ -9,7 +9,7 @@
 namespace lockstep {
 
 /// Whether models synchronise their gradients, for as long as it lives (Accelerator::accumulate, no_sync).
-class [[nodiscard]] LOCKSTEP_API Accumulation {
+class [[nodiscard, gnu::visibility("default")]] Accumulation {
  public:
   Accumulation(const std::vector<modules::ModelEngine*>& engines, bool synchronise) {
     for (auto* engine : engines) {

@@ -13,7 +13,8 @@ class Work;
 namespace lockstep::comm {
 
 /// A posted collective. The tensors it was given must not be touched until `wait()` has returned; they are kept alive.
-class [[nodiscard]] LOCKSTEP_API Work {
+// Not LOCKSTEP_API: g++ takes no mixture of the two kinds of attributes.
+class [[nodiscard, gnu::visibility("default")]] Work {
  public:
   explicit Work(c10::intrusive_ptr<c10d::Work> work);
   Work(Work&&) noexcept;

@@ -137,38 +137,37 @@ void ThreadGroup::deliver(Posted& send, Posted& receive) const {
   receive.part.work->complete(send.from);
 }
 
-void ThreadGroup::send(int from, int to, int tag, ThreadPart part) {
-  std::unique_lock lock(mutex_);
-  if (refuse_after_abort(part)) return;
-  Posted send{from, to, tag, std::move(part)};
-  const auto match = std::ranges::find_if(receives_, [&send](const Posted& receive) {
-    return receive.to == send.to && receive.tag == send.tag && (receive.from == send.from || receive.from == -1);
-  });
-  if (match == receives_.end()) {
-    sends_.push_back(std::move(send));
-    return;
+// Whether a send and a receive belong together; a receive from -1 takes any sender.
+bool ThreadGroup::belong_together(const Posted& send, const Posted& receive) {
+  return send.to == receive.to && send.tag == receive.tag && (receive.from == -1 || receive.from == send.from);
+}
+
+// Posts `mine`, or takes out of `others` the first that belongs to it.
+template <typename Belongs>
+std::optional<ThreadGroup::Posted> ThreadGroup::post_or_take(Posted& mine, std::deque<Posted>& own,
+                                                             std::deque<Posted>& others, const Belongs& belongs) {
+  const std::lock_guard lock(mutex_);
+  if (refuse_after_abort(mine.part)) return std::nullopt;
+  const auto match = std::ranges::find_if(others, belongs);
+  if (match == others.end()) {
+    own.push_back(std::move(mine));
+    return std::nullopt;
   }
-  auto receive = std::move(*match);
-  receives_.erase(match);
-  lock.unlock();
-  deliver(send, receive);
+  auto other = std::move(*match);
+  others.erase(match);
+  return other;
+}
+
+void ThreadGroup::send(int from, int to, int tag, ThreadPart part) {
+  Posted send{from, to, tag, std::move(part)};
+  const auto belongs = [&send](const Posted& receive) { return belong_together(send, receive); };
+  if (auto receive = post_or_take(send, sends_, receives_, belongs)) deliver(send, *receive);
 }
 
 void ThreadGroup::receive(int from, int to, int tag, ThreadPart part) {
-  std::unique_lock lock(mutex_);
-  if (refuse_after_abort(part)) return;
   Posted receive{from, to, tag, std::move(part)};
-  const auto match = std::ranges::find_if(sends_, [&receive](const Posted& send) {
-    return send.to == receive.to && send.tag == receive.tag && (receive.from == -1 || send.from == receive.from);
-  });
-  if (match == sends_.end()) {
-    receives_.push_back(std::move(receive));
-    return;
-  }
-  auto send = std::move(*match);
-  sends_.erase(match);
-  lock.unlock();
-  deliver(send, receive);
+  const auto belongs = [&receive](const Posted& send) { return belong_together(send, receive); };
+  if (auto send = post_or_take(receive, receives_, sends_, belongs)) deliver(*send, receive);
 }
 
 std::vector<int> ThreadGroup::absent(std::uint64_t sequence) const {

@@ -10,6 +10,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -85,6 +86,10 @@ class ThreadGroup {
   };
   bool refuse_after_abort(ThreadPart& part) const;
   void deliver(Posted& send, Posted& receive) const;
+  static bool belong_together(const Posted& send, const Posted& receive);
+  template <typename Belongs>
+  std::optional<Posted> post_or_take(Posted& mine, std::deque<Posted>& own, std::deque<Posted>& others,
+                                     const Belongs& belongs);
 
   const std::vector<int> ranks_;
   const int size_;

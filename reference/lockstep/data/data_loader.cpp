@@ -3,6 +3,7 @@
 #include <c10/util/StringUtil.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/random/generator.h"
 
 namespace lockstep::data {
 namespace {
@@ -120,7 +121,7 @@ Value DataLoader::fetch(const Batch& batch) const {
 }
 
 DataLoader::Pass::Pass(DataLoader loader) : loader_(std::move(loader)), number_(++*loader_.num_passes_) {
-  const auto seed = draw_seed(loader_.options_.generator);
+  const auto seed = random::draw_seed(loader_.options_.generator);
   if (loader_.batch_sampler_) {
     loader_.batch_sampler_->reset();
   } else {

@@ -2,6 +2,7 @@
 
 #include "lockstep/data/data_testing.h"
 #include "lockstep/data/seedable_sampler.h"
+#include "lockstep/random/generator.h"
 
 namespace lockstep::data {
 namespace {
@@ -182,7 +183,7 @@ TEST(DATA_074, SetsTheEpochAfterSynchronisingAndResettingTheFlags) {
   GradientState state;
   std::vector<std::string> order;
   auto dataset = std::make_shared<Told>();
-  DataLoaderShardOptions options{.synchronized_generator = seeded_generator(1)};
+  DataLoaderShardOptions options{.synchronized_generator = random::make_generator(1)};
   options.hooks.begin_pass = [&] { order.push_back(state.in_dataloader() ? "begin, registered" : "begin"); };
   options.hooks.synchronize_generator = [&](at::Generator& generator) {
     order.push_back("synchronize " + std::to_string(generator.current_seed()));
@@ -210,7 +211,7 @@ TEST(RNG_005, WithoutAGeneratorThereIsNoneToSynchronise) {
 TEST(RNG_005, WhatTheHookPutsIntoTheGeneratorDecidesTheOrder) {
   const auto order_after_seed = [](std::uint64_t own_seed) {
     GradientState state;
-    auto generator = seeded_generator(static_cast<std::int64_t>(own_seed));
+    auto generator = random::make_generator(static_cast<std::int64_t>(own_seed));
     DataLoaderShardOptions options{.synchronized_generator = generator};
     options.hooks.synchronize_generator = [](at::Generator& shared) { shared.set_current_seed(99); };
     auto sampler = std::make_shared<RandomSampler>(8, RandomSamplerOptions{.generator = generator});

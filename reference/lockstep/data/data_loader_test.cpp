@@ -7,6 +7,7 @@
 
 #include "lockstep/data/data_testing.h"
 #include "lockstep/data/thread_counter.h"
+#include "lockstep/random/generator.h"
 
 namespace lockstep::data {
 namespace {
@@ -47,7 +48,7 @@ TEST(DataLoader, HandsOutBatchesInOrder) {
 
 // The orders of PyTorch in Python after the same seeds: the loader draws once per pass, then its sampler.
 TEST(DataLoader, ShufflesLikePytorch) {
-  DataLoader own(Ids{6}, {.batch_size = 4, .shuffle = true, .generator = seeded_generator(3)});
+  DataLoader own(Ids{6}, {.batch_size = 4, .shuffle = true, .generator = random::make_generator(3)});
   EXPECT_EQ(drain_loader(own), (Batches{{1, 3, 2, 0}, {4, 5}}));
   EXPECT_EQ(drain_loader(own), (Batches{{0, 5, 1, 3}, {4, 2}}));
   torch::manual_seed(3);
@@ -169,9 +170,9 @@ TEST(DataLoader, SeedsItsWorkersFromItsGenerator) {
     const std::lock_guard lock(mutex);
     seeds.insert(who.seed - who.id);
   };
-  DataLoader loader(Ids{20}, {.num_workers = 2, .generator = seeded_generator(3), .worker_init = remember});
+  DataLoader loader(Ids{20}, {.num_workers = 2, .generator = random::make_generator(3), .worker_init = remember});
   drain_loader(loader);
-  EXPECT_EQ(seeds, (std::set<std::int64_t>{draw_seed(seeded_generator(3))}));
+  EXPECT_EQ(seeds, (std::set<std::int64_t>{random::draw_seed(random::make_generator(3))}));
 }
 
 TEST(DataLoader, SaysWhenABatchDoesNotComeInTime) {

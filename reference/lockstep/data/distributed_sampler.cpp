@@ -1,4 +1,5 @@
 #include "lockstep/data/distributed_sampler.h"
+#include "lockstep/random/generator.h"
 
 #include <ATen/core/Tensor.h>
 #include <ATen/ops/randperm.h>
@@ -14,7 +15,7 @@ DistributedSampler::DistributedSampler(std::int64_t size, World world, Distribut
 void DistributedSampler::reset() {
   taken_ = 0;
   if (!options_.shuffle) return;
-  const auto permutation = at::randperm(size_, seeded_generator(options_.seed + epoch_), at::kLong);
+  const auto permutation = at::randperm(size_, random::make_generator(options_.seed + epoch_), at::kLong);
   const auto* first = permutation.const_data_ptr<std::int64_t>();
   order_.assign(first, first + size_);
 }

@@ -5,6 +5,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/data/batch_sampler_shard.h"
 #include "lockstep/data/seedable_sampler.h"
+#include "lockstep/random/generator.h"
 
 namespace lockstep::data {
 namespace {
@@ -75,7 +76,7 @@ at::Generator generator_to_synchronize(const DataLoader& loader) {
   const auto sampler = loader.sampler();
   auto* slot = sampler ? sampler->generator() : nullptr;
   if (slot == nullptr) return {};
-  if (!slot->defined()) *slot = seeded_generator(draw_seed());
+  if (!slot->defined()) *slot = random::make_generator(random::draw_seed());
   return *slot;
 }
 

@@ -8,6 +8,7 @@
 #include "lockstep/data/distributed_sampler.h"
 #include "lockstep/data/seedable_sampler.h"
 #include "lockstep/data/thread_counter.h"
+#include "lockstep/random/generator.h"
 
 namespace lockstep::data {
 namespace {
@@ -123,7 +124,7 @@ TEST(DATA_012, RefusesALoaderWithoutBatchesOnSeveralRanks) {
 // DATA-013: the loader's other options are kept.
 TEST(DATA_013, KeepsTheLoadersOtherOptions) {
   GradientState state;
-  const auto generator = seeded_generator(1);
+  const auto generator = random::make_generator(1);
   const auto collate = [](const std::vector<Value>& items) { return Value(items.size()); };
   const auto nothing = [](const WorkerInfo&) {};
   const DataLoader loader(Ids{8}, {.batch_size = 2,
@@ -236,7 +237,7 @@ TEST(RNG_006, CaseA11EverySampleIsSeen) {
 
 TEST(RNG_006, AUsersGeneratorIsTheSynchronisedOne) {
   GradientState state;
-  const auto generator = seeded_generator(3);
+  const auto generator = random::make_generator(3);
   const DataLoader loader(Ids{6}, {.shuffle = true, .generator = generator});
   EXPECT_EQ(prepare_data_loader(loader, {.rank = 0, .size = 2}, state)->options().synchronized_generator, generator);
 }
@@ -250,9 +251,9 @@ TEST(RNG_007, NothingIsSynchronisedWithoutNeed) {
     const auto prepared = prepare_data_loader(loader, {.rank = 0, .size = world_size}, state,
                                               {.use_seedable_sampler = seedable, .data_seed = 1});
     EXPECT_FALSE(prepared->options().synchronized_generator.defined());
-    const auto next_draw = draw_seed();
+    const auto next_draw = random::draw_seed();
     torch::manual_seed(7);
-    EXPECT_EQ(next_draw, draw_seed());
+    EXPECT_EQ(next_draw, random::draw_seed());
   };
   prepared_without(/*shuffle=*/true, /*world_size=*/1, /*seedable=*/false);
   prepared_without(/*shuffle=*/false, /*world_size=*/2, /*seedable=*/false);

@@ -8,6 +8,7 @@
 #include <algorithm>
 
 #include "lockstep/base/error.h"
+#include "lockstep/random/generator.h"
 
 namespace lockstep::data {
 namespace {
@@ -42,7 +43,8 @@ void RandomSampler::reset() {
   cursor_ = 0;
   left_ = size_ == 0 ? 0 : length();
   exhausted_ = size_ == 0;
-  if (!exhausted_) drawing_ = options_.generator.defined() ? options_.generator : seeded_generator(draw_seed());
+  if (!exhausted_)
+    drawing_ = options_.generator.defined() ? options_.generator : random::make_generator(random::draw_seed());
 }
 
 std::optional<std::int64_t> RandomSampler::next() {
@@ -64,15 +66,6 @@ void RandomSampler::draw_more() {
   cursor_ = 0;
   left_ -= used;
   exhausted_ = used < whole;
-}
-
-std::int64_t draw_seed(const at::Generator& generator) {
-  const auto from = generator.defined() ? std::optional(generator) : std::nullopt;
-  return at::empty({}, at::kLong).random_(from).item<std::int64_t>();
-}
-
-at::Generator seeded_generator(std::int64_t seed) {
-  return at::detail::createCPUGenerator(static_cast<std::uint64_t>(seed));
 }
 
 }  // namespace lockstep::data

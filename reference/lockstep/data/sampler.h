@@ -88,11 +88,4 @@ class LOCKSTEP_API RandomSampler : public Sampler {
   bool exhausted_ = true;            // the last draw was made
 };
 
-/// One draw of an int64 from `generator`, the default CPU generator if it is undefined: how PyTorch and Accelerate
-/// derive a seed.
-LOCKSTEP_API std::int64_t draw_seed(const at::Generator& generator = {});
-
-/// A new CPU generator with this seed.
-LOCKSTEP_API at::Generator seeded_generator(std::int64_t seed);
-
 }  // namespace lockstep::data

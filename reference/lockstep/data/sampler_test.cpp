@@ -6,6 +6,7 @@
 #include "lockstep/data/data_testing.h"
 #include "lockstep/data/distributed_sampler.h"
 #include "lockstep/data/seedable_sampler.h"
+#include "lockstep/random/generator.h"
 
 // Expected orders are those of PyTorch 2.11 in Python, from the same seeds.
 namespace lockstep::data {
@@ -29,18 +30,18 @@ TEST(SequentialSampler, CountsUpInEveryPass) {
 }
 
 TEST(RandomSampler, DrawsPytorchsPermutationsFromAGenerator) {
-  RandomSampler sampler(5, {.generator = seeded_generator(0)});
+  RandomSampler sampler(5, {.generator = random::make_generator(0)});
   EXPECT_EQ(passes(sampler, 3), (Batches{{4, 0, 1, 3, 2}, {2, 4, 1, 3, 0}, {1, 0, 4, 2, 3}}));
 }
 
 TEST(RandomSampler, CutsTheLastPermutationToNumSamples) {
-  RandomSampler sampler(5, {.num_samples = 7, .generator = seeded_generator(0)});
+  RandomSampler sampler(5, {.num_samples = 7, .generator = random::make_generator(0)});
   EXPECT_EQ(passes(sampler, 2), (Batches{{4, 0, 1, 3, 2, 3, 4}, {2, 4, 1, 3, 0, 1, 4}}));
   EXPECT_EQ(sampler.length(), 7);
 }
 
 TEST(RandomSampler, DrawsWithReplacement32AtATime) {
-  RandomSampler sampler(5, {.replacement = true, .num_samples = 40, .generator = seeded_generator(0)});
+  RandomSampler sampler(5, {.replacement = true, .num_samples = 40, .generator = random::make_generator(0)});
   EXPECT_EQ(passes(sampler, 2), (Batches{{4, 4, 3, 0, 3, 4, 2, 3, 2, 3, 1, 1, 1, 4, 3, 1, 1, 3, 4, 3,
                                           1, 4, 1, 4, 4, 1, 4, 4, 4, 0, 1, 2, 3, 0, 0, 0, 2, 4, 1, 3},
                                          {3, 3, 1, 4, 1, 2, 3, 0, 2, 1, 0, 4, 3, 1, 1, 0, 3, 1, 1, 2,
@@ -51,7 +52,7 @@ TEST(RandomSampler, WithoutAGeneratorTakesOneDrawOfTheDefaultOnePerPass) {
   torch::manual_seed(7);
   RandomSampler sampler(5);
   EXPECT_EQ(passes(sampler, 2), (Batches{{3, 4, 0, 1, 2}, {3, 2, 0, 4, 1}}));
-  EXPECT_EQ(draw_seed(), 8087222774582268115);  // the default generator's third draw
+  EXPECT_EQ(random::draw_seed(), 8087222774582268115);  // the default generator's third draw
   EXPECT_FALSE(sampler.generator()->defined());
 }
 
@@ -77,14 +78,14 @@ TEST(DATA_097, TheSeedOfAPassIsTheInitialSeedPlusItsEpoch) {
 // DATA-098: the default seed, the user's generator, and what an epoch is.
 TEST(DATA_098, TheInitialSeedIsTheDefaultGeneratorsUnlessGiven) {
   torch::manual_seed(42);
-  draw_seed();  // what was drawn since does not matter
+  random::draw_seed();  // what was drawn since does not matter
   SeedableRandomSampler sampler(8);
   EXPECT_EQ(sampler.initial_seed(), 42);
   EXPECT_EQ(drain(sampler), (Indices{6, 3, 0, 7, 2, 1, 4, 5}));
 }
 
 TEST(DATA_098, AGivenGeneratorIsReseededAtEachPass) {
-  auto generator = seeded_generator(5);
+  auto generator = random::make_generator(5);
   SeedableRandomSampler sampler(8, 42, {.generator = generator});
   sampler.reset();
   EXPECT_EQ(generator.current_seed(), 42u);

@@ -1,4 +1,5 @@
 #include "lockstep/data/seedable_sampler.h"
+#include "lockstep/random/generator.h"
 
 #include <ATen/CPUGeneratorImpl.h>
 
@@ -8,7 +9,7 @@ namespace lockstep::data {
 namespace {
 
 RandomSamplerOptions with_generator(RandomSamplerOptions options) {
-  if (!options.generator.defined()) options.generator = seeded_generator(0);  // reseeded by every reset()
+  if (!options.generator.defined()) options.generator = random::make_generator(0);  // reseeded by every reset()
   return options;
 }
 

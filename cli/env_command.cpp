@@ -2,12 +2,14 @@
 
 #include <ATen/Context.h>
 #include <ATen/Parallel.h>
+#include <dlfcn.h>
 #include <sys/utsname.h>
 #include <torch/cuda.h>
 #include <torch/version.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -15,6 +17,8 @@
 
 #include "lockstep/comm/backends.h"
 #include "lockstep/state/environment.h"
+#include "lockstep/state/environment_check.h"
+#include "lockstep/state/placement.h"
 
 namespace lockstep::cli {
 namespace {
@@ -30,6 +34,13 @@ Json devices() {
   return list;
 }
 
+// The file that LibTorch was loaded from: a machine may well hold several.
+std::string torch_path() {
+  Dl_info info{};
+  const bool is_known = dladdr(reinterpret_cast<const void*>(&at::get_num_threads), &info) != 0;
+  return is_known ? std::filesystem::weakly_canonical(info.dli_fname).string() : "unknown";
+}
+
 Json platform() {
   utsname name{};
   uname(&name);
@@ -42,11 +53,12 @@ Json variables(const state::Environment& environment) {
   for (const auto& [name, value] : environment.variables()) {
     static const std::vector<std::string> prefixes = {"LOCKSTEP_", "ACCELERATE_", "OMPI_COMM_WORLD_", "PMI_", "MV2_",
                                                       "GLOO_",     "NCCL_",       "TORCHELASTIC_"};
-    static const std::vector<std::string> names = {
-        "SLURM_PROCID",    "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_ID",        "MPI_LOCALRANKID",
-        "MPI_LOCALNRANKS", "RANK",         "LOCAL_RANK",    "WORLD_SIZE",           "LOCAL_WORLD_SIZE",
-        "MASTER_ADDR",     "MASTER_PORT",  "FORK_LAUNCHED", "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS"};
-    const bool is_named = std::ranges::find(names, name) != names.end();
+    static const std::vector<std::string> names = {"SLURM_PROCID",         "SLURM_NTASKS",   "SLURM_LOCALID",
+                                                   "SLURM_STEP_ID",        "MASTER_ADDR",    "FORK_LAUNCHED",
+                                                   "CUDA_VISIBLE_DEVICES", "OMP_NUM_THREADS"};
+    static const auto rank_names = state::rank_variables();
+    const bool is_named =
+        std::ranges::find(names, name) != names.end() || std::ranges::find(rank_names, name) != rank_names.end();
     const bool has_prefix =
         std::ranges::any_of(prefixes, [&name](const auto& prefix) { return name.starts_with(prefix); });
     if (is_named || has_prefix) set[name] = value;
@@ -54,10 +66,17 @@ Json variables(const state::Environment& environment) {
   return set;
 }
 
+std::vector<std::string> warnings(const state::Environment& environment) {
+  auto all = state::unknown_variable_warnings(environment);
+  for (auto& refused : state::refused_variable_warnings(environment)) all.push_back(std::move(refused));
+  return all;
+}
+
 Json describe() {
   const auto environment = state::Environment::of_process();
   return {{"lockstep", LOCKSTEP_VERSION},
           {"libtorch", TORCH_VERSION},
+          {"libtorch_path", torch_path()},
           {"compiler", __VERSION__},
           {"build", LOCKSTEP_BUILD_TYPE},
           {"gpu_build",
@@ -73,7 +92,7 @@ Json describe() {
           {"devices", devices()},
           {"backends", comm::backend_names()},
           {"variables", variables(environment)},
-          {"warnings", state::unknown_variable_warnings(environment)}};
+          {"warnings", warnings(environment)}};
 }
 
 std::string text_of(const Json& value) {

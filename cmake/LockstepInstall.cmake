@@ -17,6 +17,6 @@ install(FILES "${CMAKE_BINARY_DIR}/LockstepConfig.cmake" "${CMAKE_BINARY_DIR}/Lo
 if(LOCKSTEP_TESTS)
   add_test(NAME install.find_package
            COMMAND "${PROJECT_SOURCE_DIR}/ci/run_one" "${PROJECT_SOURCE_DIR}/ci/tests/find_package"
-                   "${CMAKE_BINARY_DIR}" "${CMAKE_CXX_COMPILER}")
+                   "${CMAKE_BINARY_DIR}" "${CMAKE_CXX_COMPILER}" "${LOCKSTEP_SANITIZE}")
   set_tests_properties(install.find_package PROPERTIES LABELS install ENVIRONMENT LOCKSTEP_TEST_ID=install)
 endif()

@@ -25,6 +25,9 @@ if(LOCKSTEP_SANITIZE)
   add_compile_options(-fsanitize=${LOCKSTEP_SANITIZE})
   add_link_options(-fsanitize=${LOCKSTEP_SANITIZE})
 endif()
+if(LOCKSTEP_CHECK_HEADERS)
+  add_compile_options(-fsyntax-only)
+endif()
 find_program(LOCKSTEP_MOLD mold)
 if(LOCKSTEP_MOLD)
   add_link_options(-fuse-ld=mold)
@@ -49,6 +52,13 @@ function(lockstep_use_torch target)
   target_precompile_headers(${target} REUSE_FROM lockstep_pch)
 endfunction()
 
+# The headers of a folder, included as "lockstep/folder/...". With LOCKSTEP_CHECK_HEADERS there are targets, apart from
+# the default build, that compile each of them alone (ci/check_headers).
+function(lockstep_headers target scope)
+  target_sources(${target} ${scope} FILE_SET HEADERS BASE_DIRS "${PROJECT_SOURCE_DIR}/reference" FILES ${ARGN})
+  set_target_properties(${target} PROPERTIES VERIFY_INTERFACE_HEADER_SETS ${LOCKSTEP_CHECK_HEADERS})
+endfunction()
+
 # lockstep_folder(NAME [NO_TORCH] SOURCES ... [HEADERS ...] [DEPS folder ...] [LIBRARIES ...])
 #
 # One folder of the reference: an object library that names the folders it includes. All of them together are the
@@ -60,10 +70,12 @@ function(lockstep_folder name)
   list(TRANSFORM arg_HEADERS PREPEND "${CMAKE_CURRENT_SOURCE_DIR}/")
   set_property(GLOBAL APPEND PROPERTY LOCKSTEP_HEADERS ${arg_HEADERS})
   if(NOT arg_SOURCES)  # a folder of plain structs has headers alone
+    add_library(${target} INTERFACE)
+    lockstep_headers(${target} INTERFACE ${arg_HEADERS})
     return()
   endif()
   add_library(${target} OBJECT ${arg_SOURCES})
-  target_include_directories(${target} PUBLIC "${PROJECT_SOURCE_DIR}/reference")
+  lockstep_headers(${target} PUBLIC ${arg_HEADERS})
   if(NOT arg_NO_TORCH)
     lockstep_use_torch(${target})
   endif()

@@ -28,7 +28,8 @@ struct Data {
   Dataset test;   ///< every fifth, 359: neither 2 nor 3 ranks divide them
 };
 
-/// @throws std::exception  when the file is missing or is not 65 whole numbers a line
+/// @throws FileError        when the file cannot be read
+/// @throws InvalidArgument  when it is not 65 numbers a line, naming the line, the column and what stands there
 Data load(const std::string& path);
 
 /// Two convolutions and two linear layers, 75,000 parameters.

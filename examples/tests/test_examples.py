@@ -4,15 +4,16 @@ import pathlib
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 
 BIN = pathlib.Path()
 
 
-def run(program: str, *arguments: str) -> subprocess.CompletedProcess:
+def run(program: str, *arguments: str, **variables: str) -> subprocess.CompletedProcess:
     # One thread per rank: OpenMP's threads wait for each other in a busy loop, on a busy machine for a very long time.
-    return subprocess.run([BIN / program, *arguments], env={**os.environ, "OMP_NUM_THREADS": "1"}, text=True,
-                          capture_output=True, timeout=120)
+    return subprocess.run([BIN / program, *arguments], env={**os.environ, "OMP_NUM_THREADS": "1", **variables},
+                          text=True, capture_output=True, timeout=120)
 
 
 class Quickstart(unittest.TestCase):
@@ -73,6 +74,31 @@ class BadUsage(unittest.TestCase):
         self.expect_usage_error(["--num_workers", "-1"], "--num_workers")
         self.expect_usage_error(["--data", "/nonexistent/digits.csv"], "--data", "/nonexistent/digits.csv")
         self.expect_usage_error(["--no_such_option"], "--no_such_option")
+
+    def refusal_of(self, data: str) -> str:
+        """What the program says of a data file with this text; it must exit as with any bad input."""
+        with tempfile.NamedTemporaryFile("w", suffix=".csv") as file:
+            file.write(data)
+            file.flush()
+            done = run("01_train_digits", "--data", file.name)
+        self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+        return done.stderr.replace(file.name, "FILE")
+
+    def test_a_bad_data_file_is_named_with_the_place_and_the_text(self):
+        good = ",".join(["0"] * 65) + "\n"
+        self.assertEqual(self.refusal_of(good + "0,1,x7" + ",0" * 62 + "\n"),
+                         "FILE, line 2, column 3: expected a number, got 'x7'\n")
+        self.assertEqual(self.refusal_of(good + "0,,0\n"), "FILE, line 2, column 2: expected a number, got ''\n")
+        self.assertEqual(self.refusal_of("1,2\n"), "FILE, line 1: expected 65 numbers, got 2\n")
+        self.assertEqual(self.refusal_of(""), "FILE: expected 1797 lines, got 0\n")
+
+    def test_variables_that_would_mislead_are_refused_at_once(self):
+        for variables, words in (({"RANK": "1"}, "Set WORLD_SIZE"),
+                                 ({"RANK": "-1", "WORLD_SIZE": "2", "LOCAL_WORLD_SIZE": "2"}, "Set RANK"),
+                                 ({"LOCKSTEP_BACKEND": "glooo"}, "one of gloo, threads")):
+            done = run("01_train_digits", "--epochs", "1", **variables)
+            self.assertEqual((done.returncode, done.stdout), (2, ""), done.stderr)
+            self.assertIn(words, done.stderr)
 
     def test_help_is_no_error(self):
         done = run("01_train_digits", "--help")

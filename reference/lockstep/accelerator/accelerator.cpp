@@ -54,7 +54,15 @@ void Accelerator::forget_prepared() {
   accumulated_ = 0;
 }
 
-std::shared_ptr<modules::ModelEngine> Accelerator::prepare_model(const std::shared_ptr<torch::nn::Module>& model) {
+void Accelerator::require_placement_of(std::size_t num_objects, const DevicePlacement& placement) {
+  if (placement.per_object.size() == num_objects) return;
+  throw InvalidArgument({.where = "prepare(device_placement)",
+                         .expected = fmt::format("{} values, one for each object", num_objects),
+                         .got = fmt::format("{}", placement.per_object.size())});
+}
+
+std::shared_ptr<modules::ModelEngine> Accelerator::prepare_model(const std::shared_ptr<torch::nn::Module>& model,
+                                                                 bool on_device) {
   std::erase_if(registered_->models, [](const auto& known) { return known.expired(); });
   if (std::ranges::any_of(registered_->models, [&model](const auto& known) { return known.lock() == model; })) {
     throw InvalidArgument({.where = "prepare",
@@ -62,7 +70,7 @@ std::shared_ptr<modules::ModelEngine> Accelerator::prepare_model(const std::shar
                            .got = "model " + model->name() + " a second time",
                            .fix = "Keep what the first call returned: preparing that again is harmless."});
   }
-  if (options_.device_placement && !device().is_cpu()) model->to(device());
+  if (on_device && !device().is_cpu()) model->to(device());
   auto engine = registered_->strategy->prepare(model);
   registered_->models.push_back(model);
   if (engine) registered_->engines.push_back(engine);
@@ -86,7 +94,7 @@ std::shared_ptr<optim::PreparedScheduler> Accelerator::prepare_scheduler(std::sh
                                       .world_size = num_processes()});
 }
 
-std::shared_ptr<data::DataLoaderShard> Accelerator::prepare_data_loader(data::DataLoader loader) {
+std::shared_ptr<data::DataLoaderShard> Accelerator::prepare_data_loader(data::DataLoader loader, bool on_device) {
   const auto rank = state_.rank().shared_from_this();
   const auto& group = world_group();
   const auto types = registered_->rng_types;
@@ -95,7 +103,7 @@ std::shared_ptr<data::DataLoaderShard> Accelerator::prepare_data_loader(data::Da
                                .use_seedable_sampler = data_.use_seedable_sampler,
                                .data_seed = data_.data_seed,
                                .non_blocking = data_.non_blocking};
-  if (options_.device_placement) prepare.device = device();
+  if (on_device) prepare.device = device();
   prepare.start_thread = [rank](std::function<void()> run) { return rank->start_thread(std::move(run)); };
   prepare.hooks.begin_pass = [types, group, rank] {
     for (const auto type : types) {

@@ -92,10 +92,20 @@ class LOCKSTEP_API Accelerator {
   /// @clause STATE-145, 146, 148
   template <typename... Objects>
   auto prepare(Objects&&... objects) {
+    DevicePlacement alike{std::vector<bool>(sizeof...(Objects), options_.device_placement)};
+    return prepare(std::move(alike), std::forward<Objects>(objects)...);
+  }
+  /// The same, with a device placement for each object.
+  /// @throws InvalidArgument  unless there are as many as objects
+  /// @clause STATE-147
+  template <typename... Objects>
+  auto prepare(DevicePlacement placement, Objects&&... objects) {
     static_assert(sizeof...(Objects) > 0, "prepare() needs something to prepare");
+    require_placement_of(sizeof...(Objects), placement);
     // Braces, so that the order of evaluation is that of the arguments: models communicate here.
-    std::tuple<decltype(prepare_first(std::forward<Objects>(objects)))...> first{
-        prepare_first(std::forward<Objects>(objects))...};
+    auto on_device = placement.per_object.begin();
+    std::tuple<decltype(prepare_first(std::forward<Objects>(objects), true))...> first{
+        prepare_first(std::forward<Objects>(objects), *on_device++)...};
     // Schedulers come second: they look for their optimizer among the prepared ones.
     auto all = std::apply(
         [this](auto&&... one) {
@@ -201,47 +211,41 @@ class LOCKSTEP_API Accelerator {
   [[nodiscard]] state::LocalMainProcessFirst local_main_process_first() const {
     return state::LocalMainProcessFirst(state_);
   }
-  // Functions that run on some ranks and elsewhere return nothing, decided at each call (STATE-133). A process that is
-  // not distributed runs all of them.
+  // Functions that run on some ranks and elsewhere return nothing, decided at each call (STATE-133).
   template <typename Function>
   [[nodiscard]] auto on_main_process(Function function) const {
-    return state::run_where([state = state_] { return state.is_main_process(); }, std::move(function));
+    return state::run_where(state::main_process(state_), std::move(function));
   }
   template <typename Function>
   [[nodiscard]] auto on_local_main_process(Function function) const {
-    return state::run_where([state = state_] { return state.is_local_main_process(); }, std::move(function));
+    return state::run_where(state::local_main_process(state_), std::move(function));
   }
   template <typename Function>
   [[nodiscard]] auto on_last_process(Function function) const {
-    return state::run_where([state = state_] { return state.is_last_process(); }, std::move(function));
+    return state::run_where(state::last_process(state_), std::move(function));
   }
   template <typename Function>
   [[nodiscard]] auto on_process(int process_index, Function function) const {
-    return state::run_where(
-        [state = state_, process_index] { return !state.use_distributed() || state.process_index() == process_index; },
-        std::move(function));
+    return state::run_where(state::process(state_, process_index), std::move(function));
   }
   template <typename Function>
   [[nodiscard]] auto on_local_process(int local_process_index, Function function) const {
-    return state::run_where(
-        [state = state_, local_process_index] {
-          return !state.use_distributed() || state.local_process_index() == local_process_index;
-        },
-        std::move(function));
+    return state::run_where(state::local_process(state_, local_process_index), std::move(function));
   }
 
  private:
   template <typename Object>
-  auto prepare_first(Object&& object);
+  auto prepare_first(Object&& object, bool on_device);
   template <typename Object>
   auto prepare_second(Object object);
 
   void forget_prepared();
   void begin_micro_batch();
   void require_no_search() const;
-  std::shared_ptr<modules::ModelEngine> prepare_model(const std::shared_ptr<torch::nn::Module>& model);
+  static void require_placement_of(std::size_t num_objects, const DevicePlacement& placement);
+  std::shared_ptr<modules::ModelEngine> prepare_model(const std::shared_ptr<torch::nn::Module>& model, bool on_device);
   std::shared_ptr<optim::PreparedOptimizer> prepare_optimizer(std::shared_ptr<torch::optim::Optimizer> optimizer);
-  std::shared_ptr<data::DataLoaderShard> prepare_data_loader(data::DataLoader loader);
+  std::shared_ptr<data::DataLoaderShard> prepare_data_loader(data::DataLoader loader, bool on_device);
   std::shared_ptr<optim::PreparedScheduler> prepare_scheduler(std::shared_ptr<optim::Scheduler> scheduler);
 
   struct Registered;
@@ -254,11 +258,11 @@ class LOCKSTEP_API Accelerator {
 };
 
 template <typename Object>
-auto Accelerator::prepare_first(Object&& object) {
+auto Accelerator::prepare_first(Object&& object, bool on_device) {
   using T = std::remove_cvref_t<Object>;
   if constexpr (ModuleHandle<T>) {
     auto module = module_of(object);
-    auto engine = prepare_model(module);
+    auto engine = prepare_model(module, on_device);
     return modules::Prepared(std::move(module), std::move(engine), state_.rank().account());
   } else if constexpr (std::derived_from<T, torch::optim::Optimizer>) {
     static_assert(!std::is_lvalue_reference_v<Object>, "move the optimizer into prepare(), or pass a shared_ptr to it");
@@ -266,7 +270,7 @@ auto Accelerator::prepare_first(Object&& object) {
   } else if constexpr (std::convertible_to<T, std::shared_ptr<torch::optim::Optimizer>>) {
     return prepare_optimizer(object);
   } else if constexpr (std::same_as<T, data::DataLoader>) {
-    return prepare_data_loader(object);
+    return prepare_data_loader(object, on_device);
   } else {
     return T(std::forward<Object>(object));
   }

@@ -30,4 +30,10 @@ struct AcceleratorOptions {
   std::optional<std::chrono::milliseconds> timeout;  ///< how long a rank waits for its peers
 };
 
+/// Whether each object that prepare() is given is moved to the device, in their order; instead of the Accelerator's
+/// device_placement.
+struct DevicePlacement {
+  std::vector<bool> per_object;
+};
+
 }  // namespace lockstep

@@ -84,6 +84,40 @@ TEST(STATE_146, WhatIsPreparedAlreadyComesBackAndIsRegisteredOnce) {
   });
 }
 
+TEST(STATE_147, AListOfAnotherLengthIsRefusedWithTheNumberOfObjects) {
+  as_rank(kCpu, [] {
+    Accelerator accelerator;
+    torch::nn::Linear net(2, 1);
+    for (const auto& placement : {DevicePlacement{{true}}, DevicePlacement{{true, true, false}}}) {
+      const auto text = test::message_of<InvalidArgument>(
+          [&] { static_cast<void>(accelerator.prepare(placement, net, data::DataLoader(Ids{4}))); });
+      EXPECT_NE(text.find("expected 2 values"), std::string::npos) << text;
+    }
+    EXPECT_NO_THROW(static_cast<void>(accelerator.prepare(net))) << "something was prepared before the refusal";
+  });
+}
+
+// Says where it was moved, without moving.
+struct Movable : torch::nn::Module {
+  void to(torch::Device device, bool) override { place = device; }
+  torch::Device place = torch::kCPU;
+};
+
+// The meta device stands for an accelerator.
+TEST(STATE_147, EachObjectIsPlacedAsItsEntrySays) {
+  as_rank({{"ACCELERATE_USE_CPU", "1"}, {"ACCELERATE_TORCH_DEVICE", "meta"}}, [] {
+    Accelerator accelerator({.device_placement = false});
+    auto [moved, kept, moving, keeping] =
+        accelerator.prepare(DevicePlacement{{true, false, true, false}}, std::make_shared<Movable>(),
+                            std::make_shared<Movable>(), data::DataLoader(Ids{1}), data::DataLoader(Ids{1}));
+    EXPECT_TRUE(moved->place.is_meta());
+    EXPECT_TRUE(kept->place.is_cpu());
+    for (const Value& batch : *moving) EXPECT_TRUE(batch.tensor().is_meta());
+    for (const Value& batch : *keeping) EXPECT_TRUE(batch.tensor().is_cpu());
+    EXPECT_TRUE(accelerator.prepare(std::make_shared<Movable>())->place.is_cpu()) << "not as the Accelerator was told";
+  });
+}
+
 void expect_parameters_of_rank_0() {
   Accelerator accelerator;
   torch::nn::Linear net(3, 2);

@@ -90,6 +90,7 @@ Stamp Account::stamp() const {
 void Account::set_phase(Phase phase) {
   const std::lock_guard lock(mutex_);
   stamp_.phase = phase;
+  phase_.store(phase, std::memory_order_relaxed);
 }
 
 void Account::begin_micro_step() {

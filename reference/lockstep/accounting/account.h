@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "lockstep/accounting/events.h"
+#include "lockstep/accounting/tensor_labels.h"
 #include "lockstep/base/export.h"
 
 namespace lockstep::accounting {
@@ -88,6 +89,12 @@ class LOCKSTEP_API Account {
 
   [[nodiscard]] Traffic traffic() const;
   [[nodiscard]] Stamp stamp() const;
+  /// Parts of the stamp that are told without a lock, so that an allocator may ask, even while an observer runs.
+  [[nodiscard]] int rank() const noexcept { return stamp_.rank; }
+  [[nodiscard]] Phase phase() const noexcept { return phase_.load(std::memory_order_relaxed); }
+
+  /// Names of tensors, for events and reports.
+  [[nodiscard]] TensorLabels& labels() noexcept { return labels_; }
 
   void set_phase(Phase phase);
   void begin_micro_step();
@@ -100,7 +107,9 @@ class LOCKSTEP_API Account {
   mutable std::mutex mutex_;
   Stamp stamp_;
   Traffic traffic_;
+  TensorLabels labels_;
   std::atomic<int> num_observers_{0};
+  std::atomic<Phase> phase_{Phase::other};  // stamp_.phase, for phase()
   std::map<int, Observer> observers_;
   int next_observer_ = 0;
   // Shared with subscriptions, so that one that outlives the account ends quietly.

@@ -3,6 +3,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/exit_code.h"
 #include "lockstep/base/logging.h"
+#include "lockstep/base/words.h"
 #include "lockstep/base/world.h"
 
 namespace lockstep {
@@ -61,7 +62,25 @@ TEST(Log, PrefixesTheRankAndObeysTheLevel) {
   log::warning("shown {}");  // braces are text, never a format
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "[rank 2] warning: shown {}\n");
   log::set_settings(before);
-  EXPECT_THROW(log::level_from("loud"), InvalidArgument);
+}
+
+TEST(Log, LevelsAreReadInAnyCaseAndAnUnknownOneIsRefusedWithTheList) {
+  EXPECT_EQ(log::level_from("debug"), log::Level::debug);
+  EXPECT_EQ(log::level_from("WARNING"), log::Level::warning);
+  EXPECT_EQ(log::level_from("Off"), log::Level::off);
+  try {
+    log::level_from("Loud", "environment variable LOCKSTEP_LOG_LEVEL");
+    FAIL() << "an unknown level was taken";
+  } catch (const InvalidArgument& error) {
+    EXPECT_STREQ(error.what(),
+                 "environment variable LOCKSTEP_LOG_LEVEL: expected debug, info, warning, error or off, got 'Loud'");
+  }
+}
+
+TEST(Words, TheNearestTakesTheFewestChanges) {
+  EXPECT_EQ(nearest("evn", {"sim", "env", "bench"}), "env");
+  EXPECT_EQ(nearest("", {"bench", "env"}), "env");
+  EXPECT_EQ(nearest("same", {"same", "some"}), "same");
 }
 
 }  // namespace

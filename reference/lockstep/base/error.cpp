@@ -35,6 +35,7 @@ Missing::~Missing() = default;
 FileError::~FileError() = default;
 AssertionError::~AssertionError() = default;
 CollectiveMismatch::~CollectiveMismatch() = default;
+Deadlock::~Deadlock() = default;
 Timeout::~Timeout() = default;
 NoRankContext::~NoRankContext() = default;
 

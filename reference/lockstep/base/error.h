@@ -55,6 +55,8 @@ LOCKSTEP_DECLARE_ERROR(FileError, "OSError");
 LOCKSTEP_DECLARE_ERROR(AssertionError, "AssertionError");
 /// Ranks disagree about a collective; the message lists every rank's operation, shapes and dtypes.
 LOCKSTEP_DECLARE_ERROR(CollectiveMismatch, "DistributedOperationException");
+/// The ranks wait for each other and none can go on; the message says who waits where, and for whom.
+LOCKSTEP_DECLARE_ERROR(Deadlock, "RuntimeError");
 /// A peer did not answer within the time-out, and nothing says why.
 LOCKSTEP_DECLARE_ERROR(Timeout, "RuntimeError");
 /// Code that needs to know its rank ran outside any rank.

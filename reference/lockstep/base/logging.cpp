@@ -9,6 +9,7 @@
 #include <string>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/words.h"
 
 namespace lockstep::log {
 namespace {
@@ -45,14 +46,15 @@ Logger& logger() {
 
 }  // namespace
 
-Level level_from(std::string_view word) {
-  if (word == "debug") return Level::debug;
-  if (word == "info") return Level::info;
-  if (word == "warning") return Level::warning;
-  if (word == "error") return Level::error;
-  if (word == "off") return Level::off;
+Level level_from(std::string_view word, const std::string& where) {
+  const auto level = lower(word);
+  if (level == "debug") return Level::debug;
+  if (level == "info") return Level::info;
+  if (level == "warning") return Level::warning;
+  if (level == "error") return Level::error;
+  if (level == "off") return Level::off;
   throw InvalidArgument(
-      {.where = "log level", .expected = "debug, info, warning, error or off", .got = "'" + std::string(word) + "'"});
+      {.where = where, .expected = "debug, info, warning, error or off", .got = "'" + std::string(word) + "'"});
 }
 
 Settings settings() {

@@ -10,8 +10,9 @@ namespace lockstep::log {
 
 enum class Level { debug, info, warning, error, off };
 
-/// @throws InvalidArgument  for a word other than debug, info, warning, error, off
-LOCKSTEP_API Level level_from(std::string_view word);
+/// In any letter case. @throws InvalidArgument  for a word other than debug, info, warning, error, off; `where` it
+/// stood
+LOCKSTEP_API Level level_from(std::string_view word, const std::string& where = "log level");
 
 /// The process's logger: lines on stderr, "[rank 1] warning: text". It is one of the process-wide items that belong to
 /// a rank (state/process_items.h): whoever switches ranks within a process switches these settings with them.

@@ -8,6 +8,7 @@
 #include "lockstep/base/error.h"
 #include "lockstep/comm/stand_ins.h"
 #include "lockstep/comm/tracked_work.h"
+#include "lockstep/comm/watcher.h"
 
 namespace lockstep::comm {
 namespace {
@@ -46,7 +47,8 @@ std::uint64_t AccountedBackend::account_for(const Call& call) {
   account.record({.op = call.operation, .group = group_->name, .dtype = dtype}, count);
   if (!account.has_observers()) return sequence;
 
-  const auto label = call.inputs->empty() ? TensorLabel{} : group_->label_of(call.inputs->front().const_data_ptr());
+  const auto label =
+      call.inputs->empty() ? accounting::TensorLabel{} : account.labels().find(call.inputs->front().const_data_ptr());
   const auto op = ours(call.reduce_op);
   account.emit([&] {
     return accounting::Collective{.op = call.operation,
@@ -95,6 +97,7 @@ AccountedBackend::WorkPtr AccountedBackend::run(const Call& call, Post&& post) {
   const auto stand_ins = std::make_shared<StandIns>(call.reduce_op ? nullptr : &capabilities_);
   auto work = posted(*group_, fmt::format("{} #{} of group {}", call.operation, sequence, group_->name), [&] {
     const at::NoGradGuard no_grad;
+    const WatchedCall watched(*group_, *call.inputs);
     return post(*stand_ins);
   });
   return c10::make_intrusive<TrackedWork>(std::move(work), stand_ins, group_, call.operation, sequence);
@@ -159,7 +162,10 @@ AccountedBackend::WorkPtr AccountedBackend::reduce(Tensors& tensors, const c10d:
               .peer = static_cast<int>(options.rootRank),
               .asynchronous = options.asyncOp},
              [&](StandIns& stand_ins) {
-               auto given = stand_ins.targets(tensors);
+               // Gloo uses the tensor as its scratch space on the way to the root: the others give it a copy (case M1).
+               const bool is_root = options.rootRank == getRank();
+               Tensors given =
+                   is_root ? stand_ins.targets(tensors) : Tensors{tensors.front().clone(at::MemoryFormat::Contiguous)};
                return inner_->reduce(given, asked(options, given.front()));
              });
 }
@@ -357,9 +363,11 @@ void AccountedBackend::monitoredBarrier(const c10d::BarrierOptions& options, boo
   const auto operation = fmt::format("barrier #{} of group {}", sequence, group_->name);
   posted(*group_, operation, [&] {
     try {
+      const WatchedCall watched(*group_, nothing);
       inner_->monitoredBarrier(options, wait_all_ranks);
     } catch (const std::exception& error) {  // Gloo's own list of those who did not come
       if (std::string_view(error.what()).find("does not support") != std::string_view::npos) throw;
+      throw_verdict();
       throw Timeout({.where = operation,
                      .expected = fmt::format("all ranks within {} s", seconds_of(options.timeout)),
                      .got = brief(error)});

@@ -1,15 +1,13 @@
 #include "lockstep/comm/backends.h"
 
 #include <dlfcn.h>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-
 #include <filesystem>
 #include <nlohmann/json.hpp>
 #include <torch/csrc/distributed/c10d/Backend.hpp>
 
 #include "lockstep/base/error.h"
 #include "lockstep/comm/backend_makers.h"
+#include "lockstep/comm/backend_name.h"
 
 namespace lockstep::comm {
 namespace {
@@ -18,12 +16,11 @@ constexpr std::string_view kChecked = "checked";
 constexpr auto kCheckedLibrary = "liblockstep_checked.so";
 
 std::string plugin_options(const BackendRequest& request, const std::string& inner) {
-  return nlohmann::json{{"timeout_ms", request.timeout.count()},
-                        {"group", request.group},
-                        {"inner", inner},
-                        {"inner_options", nlohmann::json::object()},
-                        {"level", "full"}}
-      .dump();
+  nlohmann::json options = {
+      {"timeout_ms", request.timeout.count()},     {"group", request.group}, {"ranks", request.ranks}, {"inner", inner},
+      {"inner_options", nlohmann::json::object()}, {"level", "full"}};
+  if (!request.plugin_options.empty()) options.update(nlohmann::json::parse(request.plugin_options));
+  return options.dump();
 }
 
 // The checked backend is a plug-in like any other, installed beside this library.
@@ -52,6 +49,7 @@ std::vector<std::string> backend_names() {
 
 MadeBackend make_backend(const BackendRequest& request) {
   const std::string& name = request.name;
+  check_backend_name(name);
   if (name == "gloo") return make_gloo(request);
   if (name == "nccl") return make_nccl(request);
   if (name == "threads") return make_threads(request);
@@ -63,16 +61,13 @@ MadeBackend make_backend(const BackendRequest& request) {
                           .got = "no such file",
                           .fix = "Build the simulator, or choose another backend."});
     }
-    return make_from_plugin(library, request, plugin_options(request, *inner));
+    return wrap_by_plugin(library, request, plugin_options(request, *inner), [&request, &inner] {
+      auto inner_request = request;
+      inner_request.name = *inner;
+      return make_backend(inner_request);
+    });
   }
-  if (name.find('/') != std::string::npos || name.ends_with(".so")) {
-    return make_from_plugin(name, request, plugin_options(request, "gloo"));
-  }
-  throw InvalidArgument(
-      {.where = "backend",
-       .expected = fmt::format("one of {}, or the path of a plug-in", fmt::join(backend_names(), ", ")),
-       .got = "'" + name + "'",
-       .fix = "Set LOCKSTEP_BACKEND to one of them."});
+  return make_from_plugin(name, request, plugin_options(request, "gloo"));
 }
 
 }  // namespace lockstep::comm

@@ -26,6 +26,8 @@ struct BackendRequest {
   std::string group;
   std::chrono::milliseconds timeout;
   std::string network_interface;  ///< for example "lo"; empty: the one that the host name resolves to
+  Store::Interrupt interrupt;     ///< ends the wait for the others, by throwing; may be empty
+  std::string plugin_options;     ///< JSON object whose fields go to a plug-in besides ours; may be empty
 };
 
 struct MadeBackend {

@@ -87,11 +87,11 @@ std::string message_of(Call&& call) {
 testing::AssertionResult contains(const std::string& text, const std::string& part);
 #define EXPECT_CONTAINS(text, part) EXPECT_TRUE(::lockstep::comm::contains((text), (part)))
 
-/// The tests that every backend passes (collective_test.cpp); a program instantiates them for its worlds.
+/// The tests that every backend passes; a program instantiates them for its worlds.
 class CollectiveTest : public testing::TestWithParam<TestWorld> {
  protected:
   static void run(const std::function<void(TestRank&)>& body) { run_ranks(GetParam(), body); }
-  static bool is_gloo() { return GetParam().backend == "gloo"; }
+  static bool is_gloo() { return GetParam().backend == "gloo" || GetParam().backend == "checked"; }
 };
 inline std::string name_of(const testing::TestParamInfo<TestWorld>& info) {
   return info.param.backend + std::to_string(info.param.size);

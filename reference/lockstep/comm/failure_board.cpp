@@ -35,6 +35,8 @@ bool is_time_out(const std::exception& error) {
 
 }  // namespace
 
+bool is_first_hand(const std::exception& error) noexcept { return dynamic_cast<const RankLost*>(&error) == nullptr; }
+
 struct FailureBoard::Sighting {
   ProcessState state = ProcessState::unknown;
   int pid = 0;

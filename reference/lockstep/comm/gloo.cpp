@@ -9,6 +9,7 @@
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "lockstep/comm/backend_makers.h"
+#include "lockstep/comm/rendezvous_store.h"
 
 namespace lockstep::comm {
 namespace {
@@ -66,7 +67,7 @@ MadeBackend make_gloo(const BackendRequest& request) {
   options->threads = 1;  // ranks share the machine's cores, and calls of one group run one after the other anyway
   const auto before = open_sockets();
   const auto gloo =
-      c10::make_intrusive<AbortableGloo>(request.store.handle(), request.world.rank, request.world.size, options);
+      c10::make_intrusive<AbortableGloo>(rendezvous_store(request), request.world.rank, request.world.size, options);
   auto opened = open_sockets();
   std::erase_if(opened, [&before](const auto& socket) {
     const auto old = before.find(socket.first);

@@ -21,6 +21,9 @@ INSTANTIATE_TEST_SUITE_P(Gloo, CollectiveTest,
                                          TestWorld{.backend = "gloo", .size = 4}),
                          name_of);
 
+// The checked backend over Gloo does all that Gloo does.
+INSTANTIATE_TEST_SUITE_P(Checked, CollectiveTest, testing::Values(TestWorld{.backend = "checked", .size = 3}), name_of);
+
 // Ends when rank `rank` has said that it is done, so that who plays the failed rank stays alive until then.
 void wait_for(const TestRank& me, int rank) { me.store.wait({"done/" + std::to_string(rank)}, milliseconds(15000)); }
 void say_done(TestRank& me) { me.store.set("done/" + std::to_string(me.rank), ""); }

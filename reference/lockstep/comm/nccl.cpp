@@ -1,5 +1,6 @@
 #include "lockstep/base/error.h"
 #include "lockstep/comm/backend_makers.h"
+#include "lockstep/comm/rendezvous_store.h"
 
 #ifdef USE_C10D_NCCL
 
@@ -18,7 +19,7 @@ MadeBackend make_nccl(const BackendRequest& request) {
   }
   const auto options = c10d::ProcessGroupNCCL::Options::create();
   options->timeout = request.timeout;
-  return {.backend = c10::make_intrusive<c10d::ProcessGroupNCCL>(request.store.handle(), request.world.rank,
+  return {.backend = c10::make_intrusive<c10d::ProcessGroupNCCL>(rendezvous_store(request), request.world.rank,
                                                                  request.world.size, options),
           .capabilities = Capabilities()};
 }

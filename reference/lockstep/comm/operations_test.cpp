@@ -2,59 +2,13 @@
 #include "lockstep/comm/operations.h"
 
 #include <ATen/Functions.h>
-#include <ATen/Parallel.h>
 
-#include <map>
-#include <numeric>
-
-#include "lockstep/comm/comm_test_support.h"
+#include "lockstep/comm/operations_test_support.h"
 
 namespace lockstep::comm {
 namespace {
 
-using Numbers = std::vector<double>;
-using Rows = std::vector<Numbers>;
-
-constexpr int kRanks = 3;
-
-void check_on_threads(const std::function<void(TestRank&)>& check, int size = kRanks) {
-  run_ranks({.size = size}, check);
-}
-
-at::Tensor tensor_of(const Numbers& numbers, at::ScalarType dtype = at::kFloat) {
-  return at::tensor(numbers, at::kDouble).to(dtype);
-}
-
-Numbers numbers_in(const at::Tensor& tensor) {
-  const auto flat = tensor.detach().to(at::kDouble).contiguous();
-  return {flat.const_data_ptr<double>(), flat.const_data_ptr<double>() + flat.numel()};
-}
-
-void expect_tensor(const Value& value, const Numbers& numbers, const std::vector<std::int64_t>& shape) {
-  ASSERT_TRUE(value.is_tensor()) << value;
-  EXPECT_EQ(numbers_in(value.tensor()), numbers);
-  EXPECT_EQ(value.tensor().sizes().vec(), shape);
-}
-
-bool is_same(const Value& value, const at::Tensor& tensor) { return value.tensor().is_same(tensor); }
-
-/// The same ranks once more, with a group that compares shapes before it sends.
-ProcessGroup debug_group(TestRank& me) {
-  std::vector<int> everyone(static_cast<std::size_t>(me.size));
-  std::iota(everyone.begin(), everyone.end(), 0);
-  return ProcessGroup::create(me.store, everyone, me.rank,
-                              {.backend = me.group.backend(),
-                               .name = "debug",
-                               .timeout = me.group.timeout(),
-                               .network_interface = me.group.backend() == "gloo" ? "lo" : "",
-                               .debug = true},
-                              me.account, me.failures);
-}
-
-std::int64_t num_collectives(const TestRank& me) { return me.account->traffic().total().calls; }
-
 // -- gather
-// --------------------------------------------------------------------------------------------------------------
 
 void check_gather(TestRank& me) {
   const double r = me.rank;
@@ -110,7 +64,6 @@ TEST(OPS_004, InDebugModeUnequalShapesAreAnErrorInsteadOfUndefined) {
 }
 
 // -- gather_object
-// -------------------------------------------------------------------------------------------------------
 
 void check_gather_object(TestRank& me) {
   EXPECT_EQ(gather_object(Value::list({me.rank, "ar"}), me.group), Value::list({0, "ar", 1, "ar", 2, "ar"}));
@@ -138,7 +91,6 @@ void check_gather_object_refusals(TestRank& me) {
 TEST(OPS_006, RefusesMappingsAndStrings) { check_on_threads(check_gather_object_refusals); }
 
 // -- reduce
-// --------------------------------------------------------------------------------------------------------------
 
 void check_reduce(TestRank& me) {
   const auto input = tensor_of({1, 2}) * (me.rank + 1);
@@ -203,7 +155,6 @@ TEST(OPS_009, WithoutAGroupAnyReductionIsACopy) {
 }
 
 // -- broadcast
-// -----------------------------------------------------------------------------------------------------------
 
 void check_broadcast(TestRank& me) {
   const auto tensor = at::full({2}, me.rank);
@@ -257,7 +208,6 @@ TEST(OPS_011, AListOfAnotherLengthIsNamedOnItsRank) {
 }
 
 // -- pad_across_processes
-// ------------------------------------------------------------------------------------------------
 
 void check_pad(TestRank& me) {
   const auto row = at::arange(1, me.rank + 2);
@@ -315,7 +265,6 @@ void check_pad_keeps_the_dtype(TestRank& me) {
 TEST(OPS_014, EveryRankKeepsTheInputsDtype) { check_on_threads(check_pad_keeps_the_dtype); }
 
 // -- copy_tensor_to_devices
-// ----------------------------------------------------------------------------------------------
 
 void check_copy(TestRank& me) {
   using Maybe = std::optional<at::Tensor>;
@@ -345,99 +294,11 @@ TEST(OPS_021, ExactlyOneRankPassesATensor) {
   EXPECT_THROW(copy_tensor_to_devices({}, {}), InvalidArgument);
 }
 
-// -- Debug mode
-// ----------------------------------------------------------------------------------------------------------
-
-void check_debug_mode(TestRank& me) {
-  const auto group = debug_group(me);
-  const auto uneven = at::ones({me.rank + 1, 2});
-  const std::map<std::string, std::function<void()>> calls = {
-      {"gather", [&] { gather(uneven, group); }},
-      {"reduce", [&] { reduce(uneven, group, Reduction::sum); }},
-      {"broadcast", [&] { broadcast(uneven, group); }},
-  };
-  for (const auto& [operation, call] : calls) {
-    const auto text = message_of<CollectiveMismatch>(call);
-    EXPECT_CONTAINS(text, operation);
-    EXPECT_CONTAINS(text, "Process 0: [1, 2]");
-    EXPECT_CONTAINS(text, "Process 1: [2, 2]");
-    EXPECT_CONTAINS(text, "Process 2: [3, 2]");
-  }
-  expect_tensor(gather(at::full({1}, me.rank), group), {0, 1, 2}, {3});  // and the group still works
-  const auto nested = me.rank == 1 ? Value::dict({{"x", at::ones({1})}, {"y", at::ones({2})}})
-                                   : Value::dict({{"x", at::ones({1})}, {"y", at::ones({1})}});
-  EXPECT_CONTAINS(message_of<CollectiveMismatch>([&] { gather(nested, group); }), "Process 1: x [1], y [2]");
-}
-TEST(OPS_040, ADifferenceIsNamedOnEveryRankWithTheShapesOfAll) { check_on_threads(check_debug_mode); }
-
-void check_debug_device(TestRank& me) {
-  const auto group = debug_group(me);
-  const auto meta = at::ones({1}, at::device(at::kMeta));
-  const auto text = message_of<CollectiveMismatch>([&] { gather(me.rank == 2 ? meta : at::ones({1}), group); });
-  EXPECT_CONTAINS(text, "Process 2: [1] Float on meta");
-  EXPECT_CONTAINS(text, "Process 0: [1] Float\n");
-}
-TEST(OPS_041, ATensorOnAnotherKindOfDeviceIsAMismatch) { check_on_threads(check_debug_device); }
-
-TEST(OPS_041, PaddingNeedsEqualNumbersOfDimensionsAndStillPads) {
-  check_on_threads([](TestRank& me) {
-    const auto group = debug_group(me);
-    const auto odd = me.rank == 1 ? at::ones({2}) : at::ones({1, 2});
-    EXPECT_CONTAINS(message_of<CollectiveMismatch>([&] { pad_across_processes(odd, group, {.dim = 1}); }),
-                    "pad_across_processes");
-    EXPECT_EQ(pad_across_processes(at::ones({me.rank + 1}), group).tensor().size(0), 3);
-  });
-}
-
-// Stricter than recorded, where dtypes are not compared: raising earlier conforms.
-TEST(OPS_042, DtypesAreComparedToo) {
-  check_on_threads([](TestRank& me) {
-    const auto tensor = at::ones({2}, me.rank == 0 ? at::kFloat : at::kInt);
-    const auto text = message_of<CollectiveMismatch>([&] { reduce(tensor, debug_group(me), Reduction::sum); });
-    EXPECT_CONTAINS(text, "Process 0: [2] Float");
-    EXPECT_CONTAINS(text, "Process 1: [2] Int");
-  });
-}
-
-TEST(OPS_042, InputWithoutTensorsIsATypeError) {
-  check_on_threads([](TestRank& me) {
-    const auto group = debug_group(me);
-    EXPECT_THROW(gather(Value::list({"x"}), group), TypeError);
-    EXPECT_THROW(gather(Value::list({}), group), TypeError);
-  });
-}
-
-// What only one rank does wrong is told to all, so that none is left waiting.
-TEST(OPS_042, ARankWithoutTensorsDoesNotLeaveTheOthersWaiting) {
-  check_on_threads([](TestRank& me) {
-    const auto group = debug_group(me);
-    if (me.rank == 1) {
-      EXPECT_THROW(gather("x", group), TypeError);
-    } else {
-      EXPECT_CONTAINS(message_of<CollectiveMismatch>([&] { gather(at::ones({1}), group); }), "Process 1: string");
-    }
-  });
-}
-
 TEST(Operations, AreTheSameBetweenProcessesOverGloo) {
-  at::set_num_threads(1);  // so that this process can be forked
-  run_ranks({.backend = "gloo", .size = kRanks}, [](TestRank& me) {
-    for (const auto& check :
-         {check_gather, check_gather_refusals, check_gather_object, check_gather_object_refusals, check_reduce,
-          check_reduce_of_mixed_layouts, check_reduction_none, check_reduce_of_integers, check_broadcast,
-          check_broadcast_of_mixed_layouts, check_broadcast_object_list, check_pad, check_pad_leaves_alone,
-          check_pad_keeps_the_dtype, check_copy, check_debug_mode}) {
-      check(me);
-    }
-  });
-}
-
-TEST(OPS_041, OverGlooOnlyTensorsOfTheCpuAreTaken) {
-  at::set_num_threads(1);
-  run_ranks({.backend = "gloo"}, [](TestRank& me) {
-    const auto meta = at::ones({1}, at::device(at::kMeta));
-    EXPECT_CONTAINS(message_of<CollectiveMismatch>([&] { gather(meta, debug_group(me)); }), "backend gloo");
-  });
+  check_over_gloo({check_gather, check_gather_refusals, check_gather_object, check_gather_object_refusals, check_reduce,
+                   check_reduce_of_mixed_layouts, check_reduction_none, check_reduce_of_integers, check_broadcast,
+                   check_broadcast_of_mixed_layouts, check_broadcast_object_list, check_pad, check_pad_leaves_alone,
+                   check_pad_keeps_the_dtype, check_copy});
 }
 
 }  // namespace

@@ -55,6 +55,12 @@ void require_length(const char* operation, const char* what, std::size_t length,
       {.where = operation, .expected = fmt::format("{} {}", expected, what), .got = fmt::format("{}", length)});
 }
 
+// Whoever waits for a member that has failed need not wait for the time-out.
+Store::Interrupt unless_one_has_failed(const std::shared_ptr<FailureBoard>& failures, const std::string& group) {
+  if (!failures) return {};
+  return [failures, where = "rendezvous of group " + group] { failures->throw_if_failed(where); };
+}
+
 }  // namespace
 
 ProcessGroup ProcessGroup::create(const Store& store, std::vector<int> ranks, int global_rank,
@@ -72,6 +78,7 @@ ProcessGroup ProcessGroup::create(const Store& store, std::vector<int> ranks, in
   context.ranks = std::move(ranks);
   context.backend = options.backend;
   context.timeout = options.timeout;
+  context.plugin_options = options.plugin_options;
   context.debug = options.debug;
   context.account = std::move(account);
   context.failures = std::move(failures);
@@ -85,7 +92,9 @@ ProcessGroup ProcessGroup::create(const Store& store, std::vector<int> ranks, in
                          .ranks = context.ranks,
                          .group = options.name,
                          .timeout = options.timeout,
-                         .network_interface = options.network_interface});
+                         .network_interface = options.network_interface,
+                         .interrupt = unless_one_has_failed(context.failures, options.name),
+                         .plugin_options = options.plugin_options});
   });
   auto backend =
       c10::make_intrusive<AccountedBackend>(std::move(made.backend), std::move(made.capabilities), group.context_);
@@ -116,6 +125,7 @@ ProcessGroup ProcessGroup::new_group(const std::vector<int>& ranks, const std::s
                        .name = name.empty() ? fmt::format("{}/{}", context_->name, index) : name,
                        .timeout = context_->timeout,
                        .network_interface = parent.network_interface,
+                       .plugin_options = context_->plugin_options,
                        .debug = context_->debug},
                       context_->account, context_->failures);
   ends_->subgroups.push_back(group.ends_);
@@ -277,12 +287,12 @@ void ProcessGroup::monitored_barrier(std::chrono::milliseconds timeout, bool wai
 
 void ProcessGroup::label(const at::Tensor& tensor, std::vector<std::string> names, int divisor) const {
   ends("label");
-  context_->set_label(tensor.const_data_ptr(), {.names = std::move(names), .divisor = divisor});
+  context_->account->labels().set(tensor.const_data_ptr(), {.names = std::move(names), .divisor = divisor});
 }
 
 void ProcessGroup::unlabel(const void* data) const {
   ends("unlabel");
-  context_->clear_label(data);
+  context_->account->labels().erase(data);
 }
 
 void ProcessGroup::explain_failures(const std::string& operation, const std::function<void()>& call) const {

@@ -31,7 +31,8 @@ struct GroupOptions {
   std::string name = "world";
   std::chrono::milliseconds timeout = std::chrono::minutes(30);
   std::string network_interface;  ///< for Gloo, for example "lo"; empty: the one that the host name resolves to
-  bool debug = false;             ///< operations on Values compare shapes over all ranks first (operations.h)
+  std::string plugin_options;  ///< JSON object for a backend that is a plug-in, such as the checked one; may be empty
+  bool debug = false;          ///< operations on Values compare shapes over all ranks first (operations.h)
 };
 
 /// Names a member of a group: by its rank in the world (`global`, as PyTorch's `src` and `dst`), or by its rank within
@@ -107,7 +108,7 @@ class LOCKSTEP_API ProcessGroup {
   Work all_reduce_coalesced(const std::vector<at::Tensor>& tensors, const AllReduceOptions& options = {}) const;
   /// In place; `tensor` is sparse.
   Work all_reduce_sparse(const at::Tensor& tensor) const;
-  /// In place, on the root; on the others the tensor's content is undefined afterwards.
+  /// In place, on the root; on the others the tensor stays as it is.
   Work reduce(const at::Tensor& tensor, const ReduceOptions& options = {}) const;
   /// In place, on all but the root.
   Work broadcast(const at::Tensor& tensor, const RootOptions& options = {}) const;

@@ -14,6 +14,7 @@
 
 #include "lockstep/base/duration.h"
 #include "lockstep/base/error.h"
+#include "lockstep/comm/watcher.h"
 #include "lockstep/interpose/socket_limits.h"
 
 namespace lockstep::comm {
@@ -45,6 +46,9 @@ std::string to_string(const std::vector<std::uint8_t>& bytes) { return {bytes.be
 bool contains(const std::exception& error, std::string_view word) {
   return std::string_view(error.what()).find(word) != std::string_view::npos;
 }
+
+// Keys by which ranks meet and tell each other of failures; waiting for one is no step of the user's program.
+bool is_internal(const std::vector<std::string>& keys) { return keys.front().starts_with("lockstep/"); }
 
 // How long a server may take to answer a question that needs no waiting.
 constexpr milliseconds kAnswer = std::chrono::seconds(10);
@@ -182,9 +186,12 @@ void Store::wait(const std::vector<std::string>& keys, milliseconds timeout, con
   const auto deadline = std::chrono::steady_clock::now() + timeout;
   auto pause = milliseconds(1);
   std::vector<std::string> missing = keys;
+  std::optional<WatchedKeyWait> watched;
   while (true) {
     std::erase_if(missing, [this](const std::string& key) { return has(key); });
     if (missing.empty()) return;
+    if (!watched && !is_internal(missing)) watched.emplace(fmt::format("{}", fmt::join(missing, ", ")));
+    throw_verdict();
     if (interrupt) interrupt();
     if (std::chrono::steady_clock::now() >= deadline) break;
     std::this_thread::sleep_for(pause);

@@ -40,16 +40,30 @@ testing::AssertionResult differ(const at::Tensor& actual, const at::Tensor& expe
 
 }  // namespace
 
+at::Tensor blank(at::ScalarType dtype, at::IntArrayRef shape) { return at::full(shape, 7, at::kDouble).to(dtype); }
+
+Tensors blanks(int count, at::ScalarType dtype, at::IntArrayRef shape) {
+  Tensors list;
+  for (int i = 0; i < count; ++i) list.push_back(blank(dtype, shape));
+  return list;
+}
+
 at::Tensor sample(int rank, at::ScalarType dtype, at::IntArrayRef shape) {
   const bool is_signed = c10::isSignedType(dtype);
   return filled(dtype, shape, [&](std::int64_t i) { return (rank * 3 + i) % 5 - (is_signed ? 2 : 0); });
+}
+
+Tensors samples(int size, at::ScalarType dtype, at::IntArrayRef shape) {
+  Tensors list;
+  for (int rank = 0; rank < size; ++rank) list.push_back(sample(rank, dtype, shape));
+  return list;
 }
 
 at::Tensor factors(int rank, at::ScalarType dtype, at::IntArrayRef shape) {
   return filled(dtype, shape, [&](std::int64_t i) { return (rank + i) % 4 == 0 ? 2 : 1; });
 }
 
-at::Tensor reduction_of(const std::vector<at::Tensor>& tensors, ReduceOp op) {
+at::Tensor reduction_of(const Tensors& tensors, ReduceOp op) {
   const auto dtype = tensors.front().scalar_type();
   const bool bitwise = op == ReduceOp::band || op == ReduceOp::bor || op == ReduceOp::bxor;
   const auto wide = bitwise ? at::kLong : c10::isComplexType(dtype) ? at::kComplexDouble : at::kDouble;

@@ -6,6 +6,7 @@
 
 #include "lockstep/comm/group_context.h"
 #include "lockstep/comm/stand_ins.h"
+#include "lockstep/comm/watcher.h"
 
 namespace lockstep::comm {
 
@@ -52,7 +53,10 @@ auto explained(const GroupContext& group, const std::string& operation, Call&& c
   } catch (const Error&) {
     throw;
   } catch (const std::exception& error) {
-    if (!group.failures || !comes_from_network(error)) throw;
+    const bool is_network = comes_from_network(error);
+    if (is_network) await_verdict();
+    throw_verdict();  // a watcher that has one knows more
+    if (!group.failures || !is_network) throw;
     group.failures->explain(error, operation, group.account->stamp().step, group.ranks);
   }
 }
@@ -65,7 +69,7 @@ auto posted(const GroupContext& group, const std::string& operation, Post&& post
     try {
       return post();
     } catch (const c10::DistError&) {
-      throw;
+      throw;  // also a verdict, which explained() turns into its own error
     } catch (const c10::Error& error) {
       const auto text = brief(error);
       // What a backend does not override, c10d::Backend refuses in these words.

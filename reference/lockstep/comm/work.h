@@ -17,7 +17,7 @@ namespace lockstep::comm {
 class [[nodiscard, gnu::visibility("default")]] Work {
  public:
   explicit Work(c10::intrusive_ptr<c10d::Work> work);
-  Work(Work&&) noexcept;
+  Work(Work &&) noexcept;
   Work& operator=(Work&&) noexcept;
   ~Work();
 

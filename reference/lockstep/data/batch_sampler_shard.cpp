@@ -27,20 +27,7 @@ std::optional<std::int64_t> share_size_of(const BatchSampler& batches, World wor
                            .got = c10::str("batch_size ", *batch_size),
                            .fix = "Leave batch_size() unset for batches of varying size."});
   }
-  if (!split) return batch_size;
-  if (!batch_size) {
-    throw InvalidArgument({.where = "BatchSamplerShard(split_batches=true)",
-                           .expected = c10::str("batch_size to be a multiple of world size ", world.size),
-                           .got = "a batch sampler without a batch size",
-                           .fix = "Give it a batch_size(), or pass split_batches=false."});
-  }
-  if (*batch_size % world.size != 0) {
-    throw InvalidArgument({.where = "BatchSamplerShard(split_batches=true)",
-                           .expected = c10::str("batch_size to be a multiple of world size ", world.size),
-                           .got = c10::str("batch_size ", *batch_size),
-                           .fix = "Round batch_size up to that multiple, or pass split_batches=false."});
-  }
-  return *batch_size / world.size;
+  return split ? std::optional(split_size(batch_size, world, "BatchSamplerShard")) : batch_size;
 }
 
 // The indices of the first round, over and over: where a filled share stops, the next one goes on.
@@ -59,6 +46,15 @@ class Cycle {
 };
 
 }  // namespace
+
+std::int64_t split_size(std::optional<std::int64_t> batch_size, World world, const std::string& where) {
+  if (batch_size && *batch_size % world.size == 0) return *batch_size / world.size;
+  throw InvalidArgument({.where = where + "(split_batches=true)",
+                         .expected = c10::str("batch_size to be a multiple of world size ", world.size),
+                         .got = batch_size ? c10::str("batch_size ", *batch_size) : "no batch size",
+                         .fix = batch_size ? "Round batch_size up to that multiple, or pass split_batches=false."
+                                           : "Give the loader or the batch sampler one, or pass split_batches=false."});
+}
 
 BatchSamplerShard::BatchSamplerShard(std::shared_ptr<BatchSampler> batches, World world, ShardOptions options)
     : batches_(not_null(std::move(batches))),

@@ -1,7 +1,11 @@
 #pragma once
 
+#include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
+#include "lockstep/base/export.h"
 #include "lockstep/base/world.h"
 #include "lockstep/data/batch_sampler.h"
 
@@ -18,6 +22,10 @@ struct ShardOptions {
   bool split_batches = false;  ///< cut each batch into world.size parts, instead of dealing whole batches
   bool even_batches = true;    ///< fill the last round (Tail::even); ignored if the batch sampler drops its last batch
 };
+
+/// Indices in each rank's part of a batch that is split.
+/// @throws InvalidArgument, which names `where`, if the batch size is missing or no multiple of world.size
+LOCKSTEP_API std::int64_t split_size(std::optional<std::int64_t> batch_size, World world, const std::string& where);
 
 /// Hands each rank its share of a batch sampler's batches.
 ///

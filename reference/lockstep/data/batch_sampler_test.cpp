@@ -162,7 +162,7 @@ TEST(DATA_032, RefusesABatchSizeThatCannotBeSplit) {
   const auto dynamic = std::make_shared<ListBatches>(Batches{{0}});
   EXPECT_EQ(test::message_of<InvalidArgument>([&] { shard_all(dynamic, 2, kSplit); }),
             "BatchSamplerShard(split_batches=true): expected batch_size to be a multiple of world size 2, "
-            "got a batch sampler without a batch size. Give it a batch_size(), or pass split_batches=false.");
+            "got no batch size. Give the loader or the batch sampler one, or pass split_batches=false.");
 }
 
 // DATA-033: no data, no batches, no error.

@@ -15,18 +15,7 @@ constexpr const char* kWhere = "prepare_data_loader";
 void check_split(const DataLoader& loader, World world) {
   auto size = loader.batch_size();
   if (!size && loader.batch_sampler()) size = loader.batch_sampler()->batch_size();
-  if (!size) {
-    throw InvalidArgument({.where = "prepare_data_loader(split_batches=true)",
-                           .expected = "a loader or batch sampler with a batch size",
-                           .got = "none",
-                           .fix = "Give one of them a batch size, or pass split_batches=false."});
-  }
-  if (*size % world.size != 0) {
-    throw InvalidArgument({.where = "prepare_data_loader(split_batches=true)",
-                           .expected = c10::str("batch_size to be a multiple of world size ", world.size),
-                           .got = c10::str("batch_size ", *size),
-                           .fix = "Round batch_size up to that multiple, or pass split_batches=false."});
-  }
+  static_cast<void>(split_size(size, world, kWhere));
 }
 
 bool is_rank_sharded(const DataLoader& loader) {

@@ -97,8 +97,9 @@ TEST(DATA_010, RefusesToSplitBatchesWithoutASize) {
   const DataLoader dynamic(Ids{3}, {.batch_sampler = std::make_shared<ListBatches>(Batches{{0}, {1, 2}})});
   for (const int world_size : {1, 2}) {
     EXPECT_EQ(refusal(dynamic, world_size, {.split_batches = true}),
-              "prepare_data_loader(split_batches=true): expected a loader or batch sampler with a batch size, "
-              "got none. Give one of them a batch size, or pass split_batches=false.");
+              c10::str("prepare_data_loader(split_batches=true): expected batch_size to be a multiple of world size ",
+                       world_size,
+                       ", got no batch size. Give the loader or the batch sampler one, or pass split_batches=false."));
   }
   GradientState state;
   const DataLoader sized(Ids{2}, {.batch_sampler = std::make_shared<ListBatches>(Batches{{0, 1}}, 2)});

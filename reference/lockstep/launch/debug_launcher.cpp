@@ -9,6 +9,7 @@
 #include "lockstep/base/duration.h"
 #include "lockstep/base/logging.h"
 #include "lockstep/comm/failure_board.h"
+#include "lockstep/launch/caught_signals.h"
 #include "lockstep/launch/rank_process.h"
 #include "lockstep/launch/rank_watcher.h"
 #include "lockstep/state/environment.h"
@@ -112,6 +113,8 @@ void debug_launcher(const std::function<void()>& function, int num_processes, co
   if (options.start == Start::fork) require_one_thread();
   for (const auto& warning : state::unknown_variable_warnings(own_environment)) log::warning(warning);
 
+  // Ends us, if a signal came, when everything below is gone: ranks, and the folder.
+  const CaughtSignals signals(CaughtSignals::Afterwards::raise);
   const TemporaryFolder folder;
   const auto file = folder.path() / "store";
   const auto store = comm::Store::file(file, num_processes + 1, timeout);
@@ -120,7 +123,8 @@ void debug_launcher(const std::function<void()>& function, int num_processes, co
   for (int rank = 0; rank < num_processes; ++rank) {
     watcher.add(start_rank(function, environment_of_rank(rank, num_processes, file, timeout), rank, call, options));
   }
-  if (auto failures = watcher.watch(); !failures.empty()) throw ChildFailed(std::move(failures));
+  if (auto failures = watcher.watch([&] { return signals.first() != 0; }); !failures.empty())
+    throw ChildFailed(std::move(failures));
 }
 
 }  // namespace lockstep::launch

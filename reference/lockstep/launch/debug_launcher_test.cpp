@@ -3,8 +3,12 @@
 #include <ATen/Functions.h>
 #include <ATen/Parallel.h>
 #include <gtest/gtest.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <csignal>
+#include <filesystem>
 #include <fstream>
 #include <thread>
 
@@ -181,6 +185,44 @@ TEST(DebugLauncher, EndsWhatARankHasStarted) {
   };
   for (int i = 0; i < 100 && !gone(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_TRUE(gone());
+}
+
+std::vector<std::string> temporary_names() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(std::filesystem::temp_directory_path())) {
+    names.push_back(entry.path().filename());
+  }
+  std::ranges::sort(names);
+  return names;
+}
+
+TEST(DebugLauncher, TidiesUpBeforeASignalEndsIt) {
+  for (const int signal : {SIGINT, SIGTERM}) {
+    const auto before = temporary_names();
+    int started[2];
+    ASSERT_EQ(pipe(started), 0);
+    const pid_t launcher = fork();
+    if (launcher == 0) {
+      close(started[0]);
+      debug_launcher(
+          [&started] {
+            static_cast<void>(write(started[1], "x", 1));
+            pause();
+          },
+          2);
+      _exit(0);
+    }
+    close(started[1]);
+    char byte = 0;
+    for (int rank = 0; rank < 2; ++rank) EXPECT_EQ(read(started[0], &byte, 1), 1);
+    kill(launcher, signal);
+    EXPECT_EQ(read(started[0], &byte, 1), 0) << "no rank is left that could write";
+    close(started[0]);
+    int status = 0;
+    waitpid(launcher, &status, 0);
+    EXPECT_TRUE(WIFSIGNALED(status) && WTERMSIG(status) == signal) << status;
+    EXPECT_EQ(temporary_names(), before);
+  }
 }
 
 TEST(DebugLauncher, ARankThatLeavesWithExitZeroHasFailed) {

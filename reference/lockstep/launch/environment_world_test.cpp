@@ -209,6 +209,20 @@ TEST_F(EnvironmentWorld, ARankOutsideTheWorldIsRefusedAtOnce) {
   EXPECT_TRUE(says(ended, "RANK"));
 }
 
+TEST_F(EnvironmentWorld, AWorldWithoutARankIsRefusedAtOnce) {
+  const auto ended = RankProgram("works", environment_of(-1, 2, free_port())).end(seconds(10));
+  EXPECT_FALSE(ended.is_well());
+  EXPECT_TRUE(says(ended, "expected a rank in a world of 2, got none"));
+}
+
+TEST_F(EnvironmentWorld, ARankWithoutAWorldIsRefusedAtOnce) {
+  auto environment = environment_of(1, 2, free_port());
+  for (const char* name : {"WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE"}) environment.unset(name);
+  const auto ended = RankProgram("works", environment).end(seconds(10));
+  EXPECT_FALSE(ended.is_well());
+  EXPECT_TRUE(says(ended, "got rank 1 and no world size"));
+}
+
 TEST_F(EnvironmentWorld, APortInUseIsNamed) {
   const Listener listener;
   RankProgram rank_0("works", environment_of(0, 2, listener.port()));

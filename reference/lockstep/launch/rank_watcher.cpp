@@ -6,10 +6,13 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <csignal>
+#include <cstring>
 #include <iostream>
+
+#include "lockstep/launch/pipe_lines.h"
+#include "lockstep/launch/rank_report.h"
 
 namespace lockstep::launch {
 
@@ -20,59 +23,11 @@ namespace {
 constexpr auto kGrace = std::chrono::seconds(5);
 constexpr int kTickMs = 20;
 
-// Collects what comes through a pipe; gives out whole lines.
-class Lines {
- public:
-  Lines(Descriptor pipe, std::string label, std::ostream* to)
-      : pipe_(std::move(pipe)), label_(std::move(label)), to_(to) {}
-
-  [[nodiscard]] int descriptor() const { return pipe_.number(); }
-
-  void read_available() {
-    std::array<char, 65536> buffer{};
-    while (pipe_) {
-      const auto count = ::read(pipe_.number(), buffer.data(), buffer.size());
-      if (count > 0) {
-        text_.append(buffer.data(), static_cast<std::size_t>(count));
-        if (to_ != nullptr) print_lines();
-        continue;
-      }
-      if (count == 0) pipe_.reset();  // the other end is closed
-      return;
-    }
-  }
-
-  // The rank is gone; something that it started may still hold the pipe, so its end is not waited for.
-  void finish() {
-    read_available();
-    pipe_.reset();
-    if (to_ == nullptr || text_.empty()) return;
-    *to_ << label_ << text_ << std::endl;
-    text_.clear();
-  }
-
-  [[nodiscard]] const std::string& text() const { return text_; }
-
- private:
-  void print_lines() {
-    std::size_t begin = 0;
-    for (auto end = text_.find('\n'); end != std::string::npos; end = text_.find('\n', begin)) {
-      *to_ << label_ << std::string_view(text_).substr(begin, end - begin) << '\n';
-      begin = end + 1;
-    }
-    text_.erase(0, begin);
-    to_->flush();
-  }
-
-  Descriptor pipe_;
-  std::string label_;
-  std::ostream* to_;
-  std::string text_;
-};
-
-}  // namespace
-
-namespace {
+PipeLines::Sink print_to(std::ostream& stream, int rank) {
+  return [&stream, label = fmt::format("[rank {}] ", rank)](std::string_view lines) {
+    stream << with_label(label, without_label(label, lines)) << std::flush;
+  };
+}
 
 comm::FailureNote note_of(const RankFailure& failure) {
   if (failure.signal != 0) {
@@ -92,15 +47,15 @@ struct RankWatcher::Watched {
   explicit Watched(RankProcess process)
       : rank(process.rank),
         pid(process.pid),
-        report(std::move(process.report), "", nullptr),
-        output(std::move(process.output), fmt::format("[rank {}] ", rank), &std::cout),
-        errors(std::move(process.errors), fmt::format("[rank {}] ", rank), &std::cerr) {}
+        report(std::move(process.report)),
+        output(std::move(process.output), print_to(std::cout, rank)),
+        errors(std::move(process.errors), print_to(std::cerr, rank)) {}
 
   int rank;
   pid_t pid;
-  Lines report;
-  Lines output;
-  Lines errors;
+  PipeLines report;
+  PipeLines output;
+  PipeLines errors;
   bool running = true;
   bool stopped = false;
   bool overdue = false;  // ended by us
@@ -124,8 +79,9 @@ bool RankWatcher::any_running() const {
   return std::ranges::any_of(ranks_, [](const auto& rank) { return rank->running; });
 }
 
-std::vector<RankFailure> RankWatcher::watch() {
+std::vector<RankFailure> RankWatcher::watch(const std::function<bool()>& is_told_to_stop) {
   while (any_running()) {
+    if (is_told_to_stop()) return {};
     read_output(kTickMs);
     reap();
     end_overdue();

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
-#include <string>
 #include <vector>
 
 #include "lockstep/comm/failure_board.h"
@@ -23,8 +23,9 @@ class RankWatcher {
 
   /// Takes charge of a rank that was started; they come in the order of their ranks.
   void add(RankProcess rank);
-  /// The failures, the one where it began first; empty when all ranks did well.
-  [[nodiscard]] std::vector<RankFailure> watch();
+  /// The failures, the one where it began first; empty when all ranks did well. Looks at each turn whether to stop:
+  /// then it returns at once, with nothing judged, and the destructor ends what is left.
+  [[nodiscard]] std::vector<RankFailure> watch(const std::function<bool()>& is_told_to_stop);
 
  private:
   struct Watched;

@@ -81,7 +81,7 @@ void thread_launcher(const std::function<void()>& function, int num_ranks, const
       try {
         std::rethrow_exception(failed);
       } catch (const std::exception& error) {
-        const bool is_first_hand = dynamic_cast<const RankLost*>(&error) == nullptr;
+        const bool is_first_hand = comm::is_first_hand(error);
         RankFailure failure{.rank = rank, .kind = std::string(kind_of(error)), .message = brief(error)};
         if (is_first_hand && !context->partial) post(store, world, failure);
         context->report_failure(error);

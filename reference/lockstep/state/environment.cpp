@@ -4,38 +4,20 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cstdlib>
-#include <numeric>
+#include <filesystem>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/words.h"
 
 namespace lockstep::state {
 namespace {
 
+std::string place_of(const std::string& name) { return "environment variable " + name; }
+
 [[noreturn]] void refuse(const std::string& name, const std::string& expected, const std::string& value) {
-  throw InvalidArgument({.where = "environment variable " + name, .expected = expected, .got = "'" + value + "'"});
-}
-
-std::string lower(std::string text) {
-  std::ranges::transform(text, text.begin(), [](unsigned char c) { return std::tolower(c); });
-  return text;
-}
-
-// Levenshtein's distance: how many letters to add, drop or change.
-std::size_t distance(std::string_view a, std::string_view b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    auto diagonal = std::exchange(row[0], i + 1);
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const auto change = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({row[j] + 1, row[j + 1] + 1, change});
-    }
-  }
-  return row.back();
+  throw InvalidArgument({.where = place_of(name), .expected = expected, .got = "'" + value + "'"});
 }
 
 }  // namespace
@@ -89,6 +71,20 @@ std::optional<std::chrono::milliseconds> Environment::seconds(const std::string&
   return std::chrono::milliseconds(std::max(1L, static_cast<long>(value * 1000)));
 }
 
+std::optional<std::string> Environment::folder(const std::string& name) const {
+  auto path = find(name);
+  std::error_code unreadable;
+  if (path && !std::filesystem::is_directory(*path, unreadable)) {
+    throw FileError({.where = place_of(name), .expected = "an existing folder", .got = "'" + *path + "'"});
+  }
+  return path;
+}
+
+std::optional<log::Level> Environment::log_level(const std::string& name) const {
+  const auto word = find(name);
+  return word ? std::optional(log::level_from(*word, place_of(name))) : std::nullopt;
+}
+
 void Environment::apply_to_process() const {
   clearenv();
   for (const auto& [name, value] : variables_) setenv(name.c_str(), value.c_str(), 1);
@@ -98,6 +94,7 @@ const std::vector<KnownVariable>& known_variables() {
   static const std::vector<KnownVariable> variables = {
       {"LOCKSTEP_BACKEND", "communication backend: gloo, nccl, threads, checked[:INNER], or the path of a plug-in"},
       {"LOCKSTEP_CACHE", "folder for downloads and compiler cache (default ~/.cache/lockstep)"},
+      {"LOCKSTEP_CHECK", "what the checked backend compares: off, sampled:N, full (the default)"},
       {"LOCKSTEP_GPU", "ON: set-up and build with GPU support"},
       {"LOCKSTEP_JOB", "job id"},
       {"LOCKSTEP_LOG_LEVEL", "debug, info, warning, error, off"},
@@ -105,6 +102,7 @@ const std::vector<KnownVariable>& known_variables() {
       {"LOCKSTEP_REPORT_FD", "file descriptor for a rank's report to its launcher"},
       {"LOCKSTEP_RESULTS", "folder for test results"},
       {"LOCKSTEP_SIM", "1: use the checked backend"},
+      {"LOCKSTEP_SIM_SPEC", "JSON that `lockstep sim` hands to its ranks"},
       {"LOCKSTEP_SPAWN", "set by debug_launcher for ranks that it spawns"},
       {"LOCKSTEP_TEST_ID", "name of the test that runs"},
       {"LOCKSTEP_TIMEOUT", "seconds that a rank waits for its peers (default 1800)"},
@@ -115,15 +113,13 @@ const std::vector<KnownVariable>& known_variables() {
 }
 
 std::vector<std::string> unknown_variable_warnings(const Environment& environment) {
+  std::vector<std::string_view> known;
+  for (const auto& variable : known_variables()) known.push_back(variable.name);
   std::vector<std::string> warnings;
   for (const auto& [name, value] : environment.variables()) {
-    if (!name.starts_with("LOCKSTEP_")) continue;
-    const auto& known = known_variables();
-    if (std::ranges::find(known, name, &KnownVariable::name) != known.end()) continue;
-    const auto nearest = std::ranges::min_element(
-        known, {}, [&name = name](const KnownVariable& variable) { return distance(name, variable.name); });
+    if (!name.starts_with("LOCKSTEP_") || std::ranges::find(known, name) != known.end()) continue;
     warnings.push_back(
-        fmt::format("{} is no variable of Lockstep and has no effect; did you mean {}?", name, nearest->name));
+        fmt::format("{} is no variable of Lockstep and has no effect; did you mean {}?", name, nearest(name, known)));
   }
   return warnings;
 }

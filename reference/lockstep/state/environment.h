@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "lockstep/base/export.h"
+#include "lockstep/base/logging.h"
 
 namespace lockstep::state {
 
@@ -30,6 +31,10 @@ class LOCKSTEP_API Environment {
   [[nodiscard]] bool flag(const std::string& name, bool otherwise = false) const;
   /// Seconds, fractions allowed. @throws InvalidArgument unless it is a positive number
   [[nodiscard]] std::optional<std::chrono::milliseconds> seconds(const std::string& name) const;
+  /// @throws FileError naming the variable when it holds no existing folder
+  [[nodiscard]] std::optional<std::string> folder(const std::string& name) const;
+  /// @throws InvalidArgument naming the variable when it holds no log level
+  [[nodiscard]] std::optional<log::Level> log_level(const std::string& name) const;
 
   void set(const std::string& name, const std::string& value) { variables_[name] = value; }
   void unset(const std::string& name) { variables_.erase(name); }

@@ -5,6 +5,7 @@
 #include <cstdlib>
 
 #include "lockstep/base/error.h"
+#include "run_ranks.h"
 
 namespace lockstep::state {
 namespace {
@@ -33,6 +34,24 @@ TEST(Environment, NumbersAndSecondsNameTheVariableWhenTheyAreNone) {
   } catch (const InvalidArgument& error) {
     EXPECT_STREQ(error.what(), "environment variable WORLD_SIZE: expected a whole number, got 'two'");
   }
+}
+
+TEST(Environment, LogLevelsAreReadInAnyCase) {
+  EXPECT_EQ(Environment({{"X", "WARNING"}}).log_level("X"), log::Level::warning);
+  EXPECT_EQ(Environment().log_level("X"), std::nullopt);
+  EXPECT_EQ(test::message_of<InvalidArgument>([] {
+              static_cast<void>(Environment({{"X", "loud"}}).log_level("X"));
+            }),
+            "environment variable X: expected debug, info, warning, error or off, got 'loud'");
+}
+
+TEST(Environment, AFolderHasToExist) {
+  EXPECT_EQ(Environment({{"X", "/"}}).folder("X"), "/");
+  EXPECT_EQ(Environment().folder("X"), std::nullopt);
+  EXPECT_EQ(test::message_of<FileError>([] {
+              static_cast<void>(Environment({{"X", "/dev/null"}}).folder("X"));
+            }),
+            "environment variable X: expected an existing folder, got '/dev/null'");
 }
 
 TEST(Environment, IsACopyOfTheProcessVariables) {

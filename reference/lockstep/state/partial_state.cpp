@@ -6,6 +6,7 @@
 
 #include <torch/cuda.h>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "lockstep/base/error.h"
@@ -61,8 +62,22 @@ Placement place_rank(const RankContext& rank, const PartialStateOptions& options
   Placement placement;
   placement.type = DistributedType::multi_cpu;
   placement.world = placement.local = rank.thread_world();
-  placement.backend = rank.environment().find("LOCKSTEP_BACKEND").value_or("threads");
+  placement.backend = chosen_backend(rank.environment()).value_or("threads");
   return placement;
+}
+
+// What a backend that is a plug-in is told of the environment, which it does not read itself.
+std::string plugin_options(const Environment& environment) {
+  nlohmann::json options = nlohmann::json::object();
+  if (const auto job = environment.find("LOCKSTEP_JOB")) options["job"] = *job;
+  if (const auto level = environment.find("LOCKSTEP_CHECK")) options["level"] = *level;
+  if (const auto spec = environment.find("LOCKSTEP_SIM_SPEC")) {
+    options["spec"] = nlohmann::json::parse(*spec, nullptr, /*allow_exceptions=*/false);
+    if (!options["spec"].is_object()) {
+      throw InvalidArgument({.where = "LOCKSTEP_SIM_SPEC", .expected = "a JSON object", .got = *spec});
+    }
+  }
+  return options.dump();
 }
 
 // Making a group connects each rank with the others, and returns when this rank's own connections stand. One that has
@@ -98,6 +113,7 @@ std::shared_ptr<PartialStateData> make_world(RankContext& rank, const PartialSta
                                              .name = "world",
                                              .timeout = timeout,
                                              .network_interface = environment.find("GLOO_SOCKET_IFNAME").value_or(""),
+                                             .plugin_options = plugin_options(environment),
                                              .debug = environment.flag("ACCELERATE_DEBUG_MODE")},
                                             rank.account(), state->failures);
   if (!rank.is_thread()) wait_until_all_are_connected(store, *state, timeout);

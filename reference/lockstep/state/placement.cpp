@@ -4,6 +4,7 @@
 #include <initializer_list>
 
 #include "lockstep/base/error.h"
+#include "lockstep/comm/backend_name.h"
 
 namespace lockstep::state {
 namespace {
@@ -16,6 +17,8 @@ const Names kLocalRank = {"LOCAL_RANK", "MPI_LOCALRANKID", "OMPI_COMM_WORLD_LOCA
 const Names kLocalSize = {"LOCAL_WORLD_SIZE", "MPI_LOCALNRANKS", "OMPI_COMM_WORLD_LOCAL_SIZE",
                           "MV2_COMM_WORLD_LOCAL_SIZE"};
 constexpr int kDefaultPort = 29500;
+
+constexpr const char* kWhere = "RANK and WORLD_SIZE";
 
 // A negative number counts as unset, as torchrun's LOCAL_RANK=-1 does.
 std::optional<int> first_set(const Environment& environment, Names names) {
@@ -52,6 +55,27 @@ Environment with_slurm(const Environment& environment) {
   return translated;
 }
 
+// A rank without a world would train alone beside the others, who each do the same.
+World world_of(std::optional<int> rank, std::optional<int> size) {
+  if (rank.value_or(0) > 0 && !size) {
+    throw InvalidArgument({.where = kWhere,
+                           .expected = "a world size beside a rank above 0",
+                           .got = "rank " + std::to_string(*rank) + " and no world size",
+                           .fix = "Set WORLD_SIZE to the number of ranks, or unset RANK to run alone."});
+  }
+  return checked({.rank = rank.value_or(0), .size = size.value_or(1)}, kWhere);
+}
+
+// Several processes without a rank would all be rank 0, and wait for the others until the time-out.
+void require_rank(std::optional<int> rank, World world) {
+  if (rank || world.size == 1) return;
+  throw InvalidArgument({.where = kWhere,
+                         .expected = "a rank in a world of " + std::to_string(world.size),
+                         .got = "none (a negative one counts as unset)",
+                         .fix = "Set RANK to this process's number, from 0 to " + std::to_string(world.size - 1) +
+                                ", or unset WORLD_SIZE to run alone."});
+}
+
 Rendezvous rendezvous_of(const Environment& environment, const Placement& placement) {
   Rendezvous rendezvous;
   if (const auto file = environment.find("ACCELERATE_DEBUG_RDV_FILE")) rendezvous.file = *file;
@@ -72,7 +96,6 @@ Rendezvous rendezvous_of(const Environment& environment, const Placement& placem
 }
 
 std::string backend_of(const Environment& environment, const PlacementRequest& request, bool on_cpu) {
-  if (const auto chosen = environment.find("LOCKSTEP_BACKEND")) return *chosen;
   const std::string standard = on_cpu ? "gloo" : "nccl";
   if (request.backend && *request.backend != standard) {
     throw InvalidArgument({.where = "backend",
@@ -94,6 +117,18 @@ std::string_view to_word(DistributedType type) {
   return "";
 }
 
+std::optional<std::string> chosen_backend(const Environment& environment) {
+  auto name = environment.find("LOCKSTEP_BACKEND");
+  if (name) comm::check_backend_name(*name);
+  return name;
+}
+
+std::vector<std::string> rank_variables() {
+  std::vector<std::string> names = {"MASTER_PORT"};
+  for (const auto& row : {kRank, kSize, kLocalRank, kLocalSize}) names.insert(names.end(), row.begin(), row.end());
+  return names;
+}
+
 std::string attempt_prefix(const Environment& environment) {
   return "attempt" + environment.find("TORCHELASTIC_RESTART_COUNT").value_or("0");
 }
@@ -102,20 +137,24 @@ Placement place(const Environment& process, const PlacementRequest& request) {
   const auto environment = with_slurm(process);
   const bool cpu_asked = request.cpu || environment.flag("ACCELERATE_USE_CPU");
   const bool has_local_rank = environment.number("LOCAL_RANK").value_or(-1) >= 0;
+  const auto rank = first_set(environment, kRank);
   const auto size = first_set(environment, kSize);
+  // Asked for by a process that is alone, too: it has no use for a backend, but its next run on several ranks would.
+  const auto backend = chosen_backend(environment);
+  const auto world = world_of(rank, size);
 
   Placement placement;
   placement.on_cpu = cpu_asked || request.num_devices == 0;  // without an accelerator the CPU counts as asked for
-  if (size && *size < 1) static_cast<void>(checked({.rank = 0, .size = *size}, "WORLD_SIZE"));
-  const bool is_distributed = placement.on_cpu ? has_local_rank || size.value_or(1) > 1 : has_local_rank;
+  const bool is_distributed = has_local_rank || (placement.on_cpu && world.size > 1);
   if (!is_distributed) return placement;
 
   placement.type = placement.on_cpu ? DistributedType::multi_cpu : DistributedType::multi_gpu;
-  placement.world = checked({.rank = first_set(environment, kRank).value_or(0), .size = size.value_or(1)}, "RANK");
+  placement.world = world;
   placement.local = {.rank = first_set(environment, kLocalRank).value_or(0),
                      .size = first_set(environment, kLocalSize).value_or(1)};
   placement.rendezvous = rendezvous_of(environment, placement);
-  placement.backend = backend_of(environment, request, placement.on_cpu);
+  require_rank(rank, world);  // after the address, which a WORLD_SIZE alone lacks too (STATE-004)
+  placement.backend = backend ? *backend : backend_of(environment, request, placement.on_cpu);
   return placement;
 }
 

@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "lockstep/base/export.h"
 #include "lockstep/base/world.h"
@@ -36,10 +37,16 @@ struct PlacementRequest {
 
 /// A pure function of the environment: torchrun's variables first, then PMI's, Open MPI's, MVAPICH's and Slurm's.
 ///
-/// @throws InvalidArgument  for a world size below 1, a rank outside the world, a world on several machines without
-///                          MASTER_ADDR, or a backend that does not fit
+/// @throws InvalidArgument  for a world size below 1, a rank outside the world, one of the two without the other, a
+///                          world on several machines without MASTER_ADDR, or a backend that is unknown or does not fit
 /// @clause STATE-001..004, 006, 008, 104, 106..108
 LOCKSTEP_API Placement place(const Environment& environment, const PlacementRequest& request);
+
+/// LOCKSTEP_BACKEND, if it is set. @throws InvalidArgument when it is misspelt
+LOCKSTEP_API std::optional<std::string> chosen_backend(const Environment& environment);
+
+/// Names of the variables that tell a rank its numbers: all rows of STATE-003, and MASTER_PORT.
+LOCKSTEP_API std::vector<std::string> rank_variables();
 
 /// Prefix of the keys of this attempt at the job. A restarted attempt under torchrun meets in the same store, and what
 /// the attempt before left there is not its own.

@@ -37,8 +37,29 @@ class LOCKSTEP_API LocalMainProcessFirst : public MainProcessFirst {
   explicit LocalMainProcessFirst(const PartialState& state) : MainProcessFirst(state, state.is_local_main_process()) {}
 };
 
+// Where a function may run, as conditions that look at the state each time they are asked (STATE-133). A process that
+// is not distributed meets all of them, whatever the index; no rank meets one whose index no rank has.
+
+inline auto main_process(const PartialState& state) {
+  return [state] { return state.is_main_process(); };
+}
+inline auto local_main_process(const PartialState& state) {
+  return [state] { return state.is_local_main_process(); };
+}
+inline auto last_process(const PartialState& state) {
+  return [state] { return state.is_last_process(); };
+}
+inline auto process(const PartialState& state, int process_index) {
+  return [state, process_index] { return !state.use_distributed() || state.process_index() == process_index; };
+}
+inline auto local_process(const PartialState& state, int local_process_index) {
+  return [state, local_process_index] {
+    return !state.use_distributed() || state.local_process_index() == local_process_index;
+  };
+}
+
 /// A function that runs where `condition()` holds at the time of the call, and elsewhere returns nothing: an empty
-/// optional, or simply returns when the function's result is void (STATE-133).
+/// optional, or simply returns when the function's result is void.
 template <std::predicate Condition, typename Function>
 auto run_where(Condition condition, Function function) {
   return [condition = std::move(condition), function = std::move(function)]<typename... Args>(Args&&... args) {
@@ -51,34 +72,33 @@ auto run_where(Condition condition, Function function) {
   };
 }
 
-/// The same, with a condition that held or did not when the function was made.
-template <typename Function>
-auto run_if(bool condition, Function function) {
-  return run_where([condition] { return condition; }, std::move(function));
+/// The same, decided once for all calls.
+template <std::predicate Condition, typename Function>
+auto run_where_now(const Condition& condition, Function function) {
+  return run_where([holds = condition()] { return holds; }, std::move(function));
 }
 
-// Decided when they are made. A process that is not distributed runs all of them, whatever the index.
+// The state's forms, decided when they are made; the Accelerator's are decided at each call.
 
 template <typename Function>
 auto on_main_process(const PartialState& state, Function function) {
-  return run_if(state.is_main_process(), std::move(function));
+  return run_where_now(main_process(state), std::move(function));
 }
 template <typename Function>
 auto on_local_main_process(const PartialState& state, Function function) {
-  return run_if(state.is_local_main_process(), std::move(function));
+  return run_where_now(local_main_process(state), std::move(function));
 }
 template <typename Function>
 auto on_last_process(const PartialState& state, Function function) {
-  return run_if(state.is_last_process(), std::move(function));
+  return run_where_now(last_process(state), std::move(function));
 }
-/// Nowhere when no rank has that index.
 template <typename Function>
 auto on_process(const PartialState& state, int process_index, Function function) {
-  return run_if(!state.use_distributed() || state.process_index() == process_index, std::move(function));
+  return run_where_now(process(state, process_index), std::move(function));
 }
 template <typename Function>
 auto on_local_process(const PartialState& state, int local_process_index, Function function) {
-  return run_if(!state.use_distributed() || state.local_process_index() == local_process_index, std::move(function));
+  return run_where_now(local_process(state, local_process_index), std::move(function));
 }
 
 }  // namespace lockstep::state

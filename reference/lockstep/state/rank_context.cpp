@@ -8,6 +8,8 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/logging.h"
+#include "lockstep/comm/failure_board.h"
+#include "lockstep/comm/watcher.h"
 #include "lockstep/state/exit_reporting.h"
 #include "lockstep/state/partial_state.h"
 
@@ -17,11 +19,13 @@ namespace {
 std::atomic<int> num_thread_worlds{0};
 std::mutex process_rank_mutex;
 std::shared_ptr<RankContext> process_rank;
+std::atomic<RankContext*> found_process_rank{nullptr};  // what process_rank holds, for RankContext::find
 
 std::shared_ptr<RankContext> process_wide_rank() {
   const std::lock_guard lock(process_rank_mutex);
   if (!process_rank) {
     process_rank = RankContext::from(Environment::of_process());
+    found_process_rank = process_rank.get();
     for (const auto& warning : unknown_variable_warnings(process_rank->environment())) log::warning(warning);
   }
   return process_rank;
@@ -30,21 +34,24 @@ std::shared_ptr<RankContext> process_wide_rank() {
 }  // namespace
 
 RankContext::RankContext(Environment environment) : environment_(std::move(environment)) {
-  if (const auto level = environment_.find("LOCKSTEP_LOG_LEVEL")) {
+  if (const auto level = environment_.log_level("LOCKSTEP_LOG_LEVEL")) {
     auto settings = log::settings();
-    settings.level = log::level_from(*level);
+    settings.level = *level;
     log::set_settings(settings);
   }
 }
 
-RankContext::~RankContext() = default;
+RankContext::~RankContext() {
+  RankContext* self = this;
+  found_process_rank.compare_exchange_strong(self, nullptr);
+}
 
 namespace {
 
 std::shared_ptr<accounting::Account> make_account(int rank, const Environment& environment,
                                                   accounting::Subscription& trace) {
   auto account = std::make_shared<accounting::Account>(rank);
-  if (const auto folder = environment.find("LOCKSTEP_TRACE_DIR")) {
+  if (const auto folder = environment.folder("LOCKSTEP_TRACE_DIR")) {
     trace = accounting::write_json_lines(*account, fmt::format("{}/rank{}.jsonl", *folder, rank));
   }
   return account;
@@ -79,6 +86,11 @@ RankContext& RankContext::current() {
   return *process_wide_rank();
 }
 
+RankContext* RankContext::find() noexcept {
+  if (auto* rank = dynamic_cast<RankContext*>(interpose::rank_slot())) return rank;
+  return num_thread_worlds > 0 ? nullptr : found_process_rank.load();
+}
+
 at::Generator RankContext::generator() const {
   return thread_generator_ ? *thread_generator_ : at::detail::getDefaultCPUGenerator();
 }
@@ -92,12 +104,12 @@ std::thread RankContext::start_thread(std::function<void()> run) {
 
 void RankContext::report_failure(const std::exception& error) noexcept {
   if (!partial || !partial->failures) return;
-  const bool is_first_hand = dynamic_cast<const RankLost*>(&error) == nullptr;
-  if (is_first_hand) {
+  if (comm::is_first_hand(error)) {
     partial->failures->post({.rank = partial->placement.world.rank,
                              .kind = std::string(kind_of(error)),
                              .message = brief(error),
                              .step = account_->stamp().step});
+    comm::tell_watcher_of_failure(std::string(kind_of(error)), brief(error), account_->stamp().step);
   }
   leave_world(*partial);
 }
@@ -105,6 +117,11 @@ void RankContext::report_failure(const std::exception& error) noexcept {
 void RankContext::report_exit(int code) noexcept {
   if (!partial || !partial->failures) return;
   partial->failures->leave(code);
+  if (code == 0) {
+    comm::tell_watcher_of_end();
+  } else {
+    comm::tell_watcher_of_failure("exit", fmt::format("exited with code {}", code), account_->stamp().step);
+  }
   // The end of the process closes its connections. Closing them here would wake this rank's other threads with errors
   // of their own; only a rank that hosts the store has to stay for its readers, who look once their waits have failed.
   // If it ends well, the others are about to do so, and what it has sent them may still be on its way.

@@ -36,6 +36,9 @@ class LOCKSTEP_API RankContext : public interpose::RankLocal, public std::enable
 
   /// The calling thread's rank. @throws NoRankContext
   static RankContext& current();
+  /// The same, but null where there is none yet or none at all: makes nothing, waits for nothing, so that an allocator
+  /// may ask.
+  static RankContext* find() noexcept;
 
   [[nodiscard]] const Environment& environment() const noexcept { return environment_; }
   [[nodiscard]] bool is_thread() const noexcept { return thread_store_.has_value(); }

@@ -7,6 +7,7 @@
 #include <torch/nn/module.h>
 
 #include <torch/csrc/distributed/c10d/comm.hpp>
+#include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
 #include <atomic>
@@ -78,7 +79,7 @@ void broadcast_from_first(const comm::ProcessGroup& group, const std::vector<at:
                          [&] { c10d::broadcast_coalesced(group.handle(), detached, kBroadcastBuffer, /*rank=*/0); });
 }
 
-std::unique_ptr<c10d::Reducer> make_reducer(const std::vector<TrainedParameter>& trained,
+std::shared_ptr<c10d::Reducer> make_reducer(const std::vector<TrainedParameter>& trained,
                                             const comm::ProcessGroup& group,
                                             const config::DistributedDataParallelKwargs& kwargs) {
   const auto parameters = tensors_of(trained);
@@ -86,7 +87,7 @@ std::unique_ptr<c10d::Reducer> make_reducer(const std::vector<TrainedParameter>&
   for (std::size_t i = 0; i < trained.size(); ++i) names[i] = trained[i].name;
   const auto limits = bucket_limits(kwargs.bucket_cap_mb);
   const bool are_rebuilt = kwargs.static_graph || !kwargs.find_unused_parameters;
-  return std::make_unique<c10d::Reducer>(
+  return std::make_shared<c10d::Reducer>(
       parameters, first_buckets(parameters, limits, are_rebuilt), group.handle(),
       std::vector<bool>(parameters.size(), false), limits.other_bytes, kwargs.find_unused_parameters,
       kwargs.gradient_as_bucket_view, names, limits.first_bytes,
@@ -100,7 +101,10 @@ enum class StaticGraph { none, unknown, being_learnt, known };
 
 struct DistributedDataParallel::Parts {
   std::vector<TrainedParameter> trained;
-  std::unique_ptr<c10d::Reducer> reducer;
+  std::shared_ptr<c10d::Reducer> reducer;
+  // Only because a reducer that searches for unused parameters writes to its logger, unasked whether it has one, when
+  // the graph changes.
+  std::shared_ptr<c10d::Logger> logger;
   std::vector<const void*> labelled;
   StaticGraph graph = StaticGraph::none;
 };
@@ -147,8 +151,11 @@ void DistributedDataParallel::before_forward() {
 }
 
 void DistributedDataParallel::start_reducer() {
-  parts_->reducer.reset();  // before the next one takes its place in the hooks
+  parts_->logger.reset();  // both before the next one takes its place in the hooks
+  parts_->reducer.reset();
   parts_->reducer = make_reducer(parts_->trained, group_, kwargs_);
+  parts_->logger = std::make_shared<c10d::Logger>(parts_->reducer);
+  parts_->reducer->set_logger(parts_->logger);
   if (kwargs_.static_graph) parts_->reducer->set_static_graph();
   label_buckets();
 }

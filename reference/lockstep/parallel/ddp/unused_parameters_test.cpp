@@ -98,6 +98,18 @@ TEST(DDP_005, OneThatSomeUseGetsZeroFromTheOthersAndTheDivisorStays) {
   });
 }
 
+TEST(DDP_005, TheBranchMayChangeFromStepToStep) {
+  lockstep::test::run_thread_ranks(2, [] {
+    const Wrapped wrapped(std::make_shared<Branches>(), {.find_unused_parameters = true});
+    for (int step = 0; step < 6; ++step) {
+      wrapped.forget_gradients();
+      wrapped.backward(wrapped.model(at::ones({1, 1}), (rank() + step) % 2 == 0 ? Branch::a : Branch::both).sum());
+      EXPECT_EQ(wrapped.net->a->weight.grad().item<float>(), 1.0F);
+      EXPECT_EQ(wrapped.net->b->weight.grad().item<float>(), 0.5F);
+    }
+  });
+}
+
 TEST(DDP_005, TheLossOfAnotherModelIsNoError) {
   lockstep::test::run_thread_ranks(2, [] {
     const Wrapped one(std::make_shared<Branches>());

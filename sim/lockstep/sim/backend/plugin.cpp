@@ -1,0 +1,129 @@
+// The checked backend as a plug-in (comm/backend_plugin.h): it links neither of Lockstep's libraries, so that whoever
+// can load a backend can have it.
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstring>
+#include <nlohmann/json.hpp>
+#include <numeric>
+#include <optional>
+
+#include "lockstep/comm/backend_plugin.h"
+#include "lockstep/sim/backend/checked_backend.h"
+#include "lockstep/sim/backend/checked_work.h"
+#include "lockstep/sim/place/capture.h"
+
+namespace {
+
+using namespace lockstep::sim;
+using Json = nlohmann::json;
+
+using MakeInner = int (*)(void*, c10::intrusive_ptr<c10d::Backend>*);
+
+CheckOptions options_from(const Json& json) {
+  auto options = CheckOptions::with_level(json.value("level", "full"));
+  const auto spec = json.value("spec", Json::object());
+  options.strict_places = spec.value("strict_places", false);
+  options.hold = spec.value("hold", false);
+  options.stall_s = spec.value("stall_s", 0.0);
+  return options;
+}
+
+int wrap(const c10::intrusive_ptr<c10d::Store>* store, int rank, int size, const char* options_json,
+         MakeInner make_inner, void* context, c10::intrusive_ptr<c10d::Backend>* out, char* error,
+         std::size_t error_size) {
+  try {
+    const auto json = Json::parse(options_json);
+    std::vector<int> ranks(static_cast<std::size_t>(size));
+    std::iota(ranks.begin(), ranks.end(), 0);
+    if (json.contains("ranks")) ranks = json["ranks"].get<std::vector<int>>();
+    const auto watched = rank_for({.store = *store,
+                                   .ranks = ranks,
+                                   .group_rank = rank,
+                                   .job = json.value("job", "by-hand"),
+                                   .is_launched = json.value("spec", Json::object()).value("launched", false),
+                                   .options = options_from(json)});
+    auto group = watched->rank->join_group(json.value("group", "world"), ranks);
+    c10::intrusive_ptr<c10d::Backend> inner;
+    const bool is_made = waiting(watched->rank, group->rendezvous(), [&] { return make_inner(context, &inner) == 0; });
+    if (!is_made) return 1;  // whose reason make_inner's owner knows
+    *out = c10::make_intrusive<CheckedBackend>(watched, std::move(group), std::move(inner));
+    return 0;
+  } catch (const std::exception& failure) {
+    std::strncpy(error, failure.what(), error_size);
+    return 1;
+  }
+}
+
+void set_call(const lockstep_call_v1* call) {
+  next_call = {};
+  if (call == nullptr) return;
+  next_call.context = {.step = call->step,
+                       .micro_step = call->micro_step,
+                       .phase = static_cast<std::uint8_t>(call->phase),
+                       .label = call->label == nullptr ? "" : call->label};
+  next_call.inputs = call->inputs;
+  next_call.num_inputs = call->num_inputs;
+}
+
+// A thread waits for one key at a time; the scope lives until the wait is said to be over.
+thread_local std::optional<WaitScope> wait_for_key_scope;
+
+void wait_for_key(const char* key) {
+  wait_for_key_scope.reset();
+  if (key == nullptr) return;
+  if (const auto watched = rank_of_thread()) {
+    const auto frames = capture_frames();
+    wait_for_key_scope.emplace(watched->rank, watched->rank->store_wait(key),
+                               std::span(frames.addresses.data(), static_cast<std::size_t>(frames.count)));
+  }
+}
+
+void fail(const char* kind, const char* message, std::int64_t step) {
+  if (const auto watched = rank_of_thread()) watched->rank->fail(kind, message, step, {});
+}
+
+void leave() {
+  if (const auto watched = rank_of_thread()) watched->rank->leave();
+}
+
+void await_verdict() {
+  if (const auto watched = rank_of_thread()) watched->rank->look_for_verdict_on_future();
+}
+
+std::size_t verdict(char* json, std::size_t size) {
+  const auto watched = rank_of_thread();
+  if (!watched || watched->rank->options().hold) return 0;
+  const auto text = watched->rank->board().verdict();
+  if (!text) return 0;
+  std::copy_n(text->begin(), std::min(size, text->size()), json);
+  return text->size();
+}
+
+constexpr lockstep_watcher_v1 kWatcher = {.wrap = wrap,
+                                          .set_call = set_call,
+                                          .wait_for_key = wait_for_key,
+                                          .fail = fail,
+                                          .leave = leave,
+                                          .await_verdict = await_verdict,
+                                          .verdict = verdict};
+
+}  // namespace
+
+extern "C" {
+
+__attribute__((visibility("default"))) const char* lockstep_backend_abi_v1() { return LOCKSTEP_BACKEND_ABI; }
+
+__attribute__((visibility("default"))) const lockstep_watcher_v1* lockstep_backend_watcher_v1() { return &kWatcher; }
+
+__attribute__((visibility("default"))) int lockstep_backend_create_v1(const c10::intrusive_ptr<c10d::Store>*, int, int,
+                                                                      const char*, c10::intrusive_ptr<c10d::Backend>*,
+                                                                      char* error, std::size_t error_size) {
+  std::strncpy(error,
+               "the checked backend watches over another one: make it with the wrap function of "
+               "lockstep_backend_watcher_v1",
+               error_size);
+  return 1;
+}
+
+}  // extern "C"

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/sim/check/checked_rank.h"
+
+namespace lockstep::sim {
+
+class Board;
+
+/// A process of the job, as it wrote itself onto the board.
+struct SeenRank {
+  int rank = 0;
+  pid_t pid = 0;
+  bool is_checked = false;  ///< it has made at least one checked group
+};
+
+/// What a launcher sees of its job's boards: every world that the job's ranks made has one.
+///
+/// Looks only: nothing that a reader does can hold a rank up.
+class BoardView {
+ public:
+  /// @param job  the ranks' LOCKSTEP_JOB
+  /// @param resolve  turns return addresses into lines, for standing_of; may be empty
+  explicit BoardView(std::string job, ResolvePlace resolve = {});
+  ~BoardView();
+  BoardView(const BoardView&) = delete;
+  BoardView& operator=(const BoardView&) = delete;
+
+  /// Looks for boards that were made since; cheap, call it at every turn.
+  void refresh();
+  /// The verdict of the first board that has one, as a JSON document (docs/reference/verdict.md).
+  [[nodiscard]] std::optional<std::string> verdict() const;
+  /// Everyone who ever joined a board of the job.
+  [[nodiscard]] std::vector<SeenRank> ranks() const;
+  /// Where a rank stands now, as an element of a verdict's "ranks" (state, op, seq, group, place ...), as JSON.
+  [[nodiscard]] std::optional<std::string> standing_of(int rank) const;
+  /// While a rank is paused, nobody calls it lost or late, and the others' time-outs stand still.
+  void set_paused(int rank, bool paused);
+  /// Makes every rank end with this verdict (a limit passed, an interrupt), unless there is one already.
+  void impose(const std::string& verdict_json);
+  /// Removes the boards' names, so that nothing is left behind.
+  void remove_names() noexcept;
+
+ private:
+  std::string job_;
+  ResolvePlace resolve_;
+  std::vector<std::shared_ptr<Board>> boards_;
+};
+
+}  // namespace lockstep::sim

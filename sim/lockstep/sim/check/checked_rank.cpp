@@ -1,0 +1,384 @@
+#include "lockstep/sim/check/checked_rank.h"
+
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <atomic>
+#include <charconv>
+#include <cstring>
+
+#include "lockstep/sim/check/channels.h"
+#include "lockstep/sim/check/judge.h"
+#include "lockstep/sim/check/mismatch.h"
+#include "lockstep/sim/check/process.h"
+#include "lockstep/sim/check/verdict_document.h"
+
+namespace lockstep::sim {
+namespace {
+
+using layout::WaitKind;
+
+std::atomic<std::uint64_t> num_ranks_made{0};
+
+template <std::size_t Size>
+void copy_text(std::array<char, Size>& to, std::string_view text) {
+  const auto length = std::min(text.size(), Size - 1);
+  std::copy_n(text.begin(), length, to.begin());
+  to[length] = '\0';
+}
+
+template <typename Frames>
+std::uint32_t copy_frames(Frames& to, std::span<const std::uintptr_t> frames) {
+  const auto count = std::min(frames.size(), to.size());
+  std::copy_n(frames.begin(), count, to.begin());
+  return static_cast<std::uint32_t>(count);
+}
+
+void write_line(layout::Line& line, const layout::CallRecord& record) {
+  line.sequence.store(0, std::memory_order_release);
+  line.fingerprint.store(record.fingerprint, std::memory_order_relaxed);
+  line.label_hash.store(record.label_hash, std::memory_order_relaxed);
+  line.number.store(record.number, std::memory_order_relaxed);
+  line.sequence.store(record.sequence, std::memory_order_release);
+}
+
+// Which seat the calling thread has, and of which rank: asked at every call, so that it is remembered per thread.
+struct SeatOfThread {
+  std::uint64_t rank_id = 0;
+  layout::ThreadSeat* seat = nullptr;
+};
+thread_local SeatOfThread seat_of_thread;
+
+layout::ThreadSeat* free_seat(layout::RankSeat& rank, std::int32_t tid) {
+  for (auto& seat : rank.threads) {
+    std::int32_t nobody = 0;
+    if (seat.tid == tid || seat.tid.compare_exchange_strong(nobody, tid)) return &seat;
+  }
+  return nullptr;
+}
+
+void free_seats_of_ended_threads(layout::RankSeat& rank) {
+  for (auto& seat : rank.threads) {
+    if (is_thread_of_this_process(seat.tid)) continue;
+    seat.wait.store({});
+    seat.future_wait.store({});
+    seat.tid = 0;
+  }
+}
+
+}  // namespace
+
+CheckOptions CheckOptions::with_level(std::string_view word) {
+  CheckOptions options;
+  if (word == "full") return options;
+  if (word == "off") {
+    options.level = Level::off;
+    return options;
+  }
+  constexpr std::string_view kSampled = "sampled:";
+  if (word.starts_with(kSampled)) {
+    const auto number = word.substr(kSampled.size());
+    const auto parsed = std::from_chars(number.data(), number.data() + number.size(), options.sample_every);
+    if (parsed.ec == std::errc() && parsed.ptr == number.data() + number.size() && options.sample_every > 0) {
+      options.level = Level::sampled;
+      return options;
+    }
+  }
+  throw std::invalid_argument("level of checking: expected off, full or sampled:N with N at least 1, got '" +
+                              std::string(word) + "'");
+}
+
+CheckedRank::CheckedRank(std::shared_ptr<Board> board, int rank, CheckOptions options, Hooks hooks)
+    : board_(std::move(board)),
+      rank_(rank),
+      seat_(board_->seat(rank)),
+      options_(options),
+      hooks_(std::move(hooks)),
+      id_(++num_ranks_made) {}
+
+std::shared_ptr<CheckedRank> CheckedRank::join(std::shared_ptr<Board> board, int rank, CheckOptions options,
+                                               std::string_view module_table, Hooks hooks) {
+  if (rank < 0 || rank >= board->world_size()) {
+    throw std::runtime_error("rank " + std::to_string(rank) + " is none of a world of " +
+                             std::to_string(board->world_size()));
+  }
+  std::shared_ptr<CheckedRank> self(new CheckedRank(std::move(board), rank, options, std::move(hooks)));
+  auto& seat = self->seat_;
+  std::int32_t nobody = 0;
+  if (!seat.pid.compare_exchange_strong(nobody, getpid())) {
+    throw std::runtime_error("rank " + std::to_string(rank) + " is taken by process " + std::to_string(nobody));
+  }
+  seat.start_time = start_time_of(getpid()).value_or(0);
+  const auto size = std::min(module_table.size(), seat.module_table.size());
+  std::copy_n(module_table.begin(), size, seat.module_table.begin());
+  seat.module_table_size.store(static_cast<std::uint32_t>(size), std::memory_order_release);
+  seat.life.store(layout::Life::live);
+  ++self->board_->header().num_joined;
+  return self;
+}
+
+CheckedRank::~CheckedRank() { leave(); }
+
+void CheckedRank::leave() noexcept {
+  auto live = layout::Life::live;
+  seat_.life.compare_exchange_strong(live, layout::Life::left);
+}
+
+void CheckedRank::fail(std::string_view kind, std::string_view message, std::int64_t step,
+                       std::span<const std::uintptr_t> frames) {
+  layout::Failure failure{.step = step};
+  copy_text(failure.kind, kind);
+  copy_text(failure.message, message);
+  failure.num_frames = copy_frames(failure.frames, frames);
+  seat_.failure.store(failure);
+  seat_.life.store(layout::Life::failed);
+  conclude(to_json(failure_of(*board_, rank_, hooks_.resolve), *board_, hooks_.resolve));
+}
+
+void CheckedRank::conclude(const std::string& json) {
+  if (board_->post_verdict(json) && hooks_.report) hooks_.report(json);
+}
+
+void CheckedRank::throw_if_judged() const {
+  if (options_.hold) return;
+  if (auto json = board_->verdict()) throw VerdictReached(cause_of(*json), std::move(*json));
+}
+
+void CheckedRank::look_for_verdict() const {
+  board_->wait_for_verdict(1000);
+  throw_if_judged();
+}
+
+std::uint32_t CheckedRank::text(std::string_view text) {
+  if (text.empty()) return 0;
+  std::string key(text);
+  const auto found = texts_.find(key);
+  if (found != texts_.end()) return found->second;
+  const auto offset = seat_.arena_used.load();
+  if (offset + text.size() + 1 > seat_.arena.size()) return 0;
+  std::copy(text.begin(), text.end(), seat_.arena.begin() + offset);
+  seat_.arena_used.store(static_cast<std::uint32_t>(offset + text.size() + 1));
+  texts_.emplace(std::move(key), offset);
+  return offset;
+}
+
+layout::Wait CheckedRank::store_wait(std::string_view key) {
+  const std::lock_guard lock(mutex_);
+  return {.kind = WaitKind::store, .key = text(key)};
+}
+
+layout::ThreadSeat* CheckedRank::thread_seat() {
+  if (seat_of_thread.rank_id == id_) return seat_of_thread.seat;
+  const auto tid = static_cast<std::int32_t>(syscall(SYS_gettid));
+  auto* seat = free_seat(seat_, tid);
+  if (seat == nullptr) {
+    free_seats_of_ended_threads(seat_);
+    seat = free_seat(seat_, tid);
+  }
+  // A thread without a seat is not remembered: one may become free.
+  if (seat != nullptr) seat_of_thread = {.rank_id = id_, .seat = seat};
+  return seat;
+}
+
+int CheckedRank::add_abort(std::function<void()> abort) {
+  const std::lock_guard lock(aborts_mutex_);
+  aborts_.emplace(next_abort_, std::move(abort));
+  return next_abort_++;
+}
+
+void CheckedRank::remove_abort(int number) {
+  const std::lock_guard lock(aborts_mutex_);
+  aborts_.erase(number);
+}
+
+void CheckedRank::abort_all() {
+  const std::lock_guard lock(aborts_mutex_);
+  for (const auto& [number, abort] : aborts_) {
+    try {
+      abort();
+    } catch (const std::exception&) {  // not every backend can
+    }
+  }
+}
+
+void CheckedRank::watch_future(const layout::Wait& wait, std::function<bool()> is_completed) {
+  const auto tid = static_cast<std::int32_t>(syscall(SYS_gettid));
+  thread_seat();
+  const std::lock_guard lock(futures_mutex_);
+  std::erase_if(futures_, [](const HandedOut& future) { return future.is_completed(); });
+  last_futures_[tid] = wait;
+  futures_.push_back({.tid = tid, .wait = wait, .is_completed = std::move(is_completed)});
+}
+
+void CheckedRank::look_for_verdict_on_future() {
+  layout::Wait wait;
+  {
+    const std::lock_guard lock(futures_mutex_);
+    const auto last = last_futures_.find(static_cast<std::int32_t>(syscall(SYS_gettid)));
+    if (last == last_futures_.end()) return;
+    wait = last->second;
+  }
+  const WaitScope scope(shared_from_this(), wait);
+  board_->wait_for_verdict(1000);
+}
+
+std::map<std::int32_t, layout::Wait> CheckedRank::incomplete_futures() {
+  const std::lock_guard lock(futures_mutex_);
+  std::erase_if(futures_, [](const HandedOut& future) { return future.is_completed(); });
+  std::map<std::int32_t, layout::Wait> waits;
+  for (const auto& future : futures_) waits.emplace(future.tid, future.wait);  // the first one of each thread stays
+  return waits;
+}
+
+std::shared_ptr<CheckedGroup> CheckedRank::join_group(std::string_view name, const std::vector<int>& ranks) {
+  const std::lock_guard lock(mutex_);
+  const int instance = num_instances_[{std::string(name), ranks}]++;
+  const auto index = board_->group(name, ranks, instance);
+  if (index) seat_.groups[static_cast<std::size_t>(*index)].membership.store(layout::Membership::member);
+  return std::make_shared<CheckedGroup>(shared_from_this(), index, std::string(name), ranks);
+}
+
+CheckedGroup::CheckedGroup(std::shared_ptr<CheckedRank> rank, std::optional<int> index, std::string name,
+                           std::vector<int> ranks)
+    : rank_(std::move(rank)), index_(index), name_(std::move(name)), ranks_(std::move(ranks)) {}
+
+CheckedGroup::~CheckedGroup() {
+  if (index_) rank_->seat_.groups[static_cast<std::size_t>(*index_)].membership.store(layout::Membership::closed);
+}
+
+layout::Wait CheckedGroup::rendezvous() const {
+  if (!index_) return {};
+  return {.kind = WaitKind::rendezvous, .group = static_cast<std::uint32_t>(*index_), .since_ns = now_ns()};
+}
+
+layout::Wait CheckedGroup::post(const Call& call, const Context& context) {
+  auto& rank = *rank_;
+  if (rank.options_.level == Level::off || !index_) return {};
+  rank.throw_if_judged();
+  rank.thread_seat();
+  layout::CallRecord record{.step = context.step,
+                            .micro_step = context.micro_step,
+                            .peer = call.peer,
+                            .tag = call.tag,
+                            .group = static_cast<std::uint16_t>(*index_),
+                            .operation = static_cast<std::uint8_t>(call.operation),
+                            .form = static_cast<std::uint8_t>(call.form),
+                            .reduce_op = call.reduce_op,
+                            .phase = context.phase,
+                            .asynchronous = call.asynchronous};
+  record.num_frames = static_cast<std::uint8_t>(copy_frames(record.frames, context.frames));
+  if (call.shapes != nullptr) {
+    const auto words = call.shapes->words();
+    record.num_words = static_cast<std::uint8_t>(words.size());
+    std::copy(words.begin(), words.end(), record.words.begin());
+  }
+  record.fingerprint = fingerprint(call);
+  if (rank.options_.strict_places) {
+    for (const auto frame : context.frames) record.fingerprint = mix(record.fingerprint, frame);
+    record.fingerprint = mix(record.fingerprint, context.place);
+  }
+  if (!context.label.empty()) record.label_hash = mix(1, context.label);
+  layout::Wait wait;
+  {
+    const std::lock_guard lock(rank.mutex_);
+    record.label = rank.text(context.label);
+    record.place = rank.text(context.place);
+    record.number = ++rank.num_calls_;
+    if (!call.sends.empty()) {
+      layout::Splits splits{.number = record.number};
+      splits.count = static_cast<std::uint32_t>(std::min<std::size_t>(call.sends.size(), layout::kMaxSplits));
+      std::copy_n(call.sends.begin(), splits.count, splits.sends.begin());
+      std::copy_n(call.receives.begin(), splits.count, splits.receives.begin());
+      rank.seat_.splits[record.number % layout::kSplitsRing].store(splits);
+    }
+    wait = is_point_to_point(call.operation) ? post_to_channel(call, record) : post_collective(record);
+    rank.seat_.num_calls.store(record.number);
+  }
+  const bool is_sampled = rank.options_.level == Level::full || wait.sequence % rank.options_.sample_every == 0;
+  if (is_sampled) compare(call, wait.sequence, record);
+  return wait;
+}
+
+layout::Wait CheckedGroup::post_collective(layout::CallRecord& record) {
+  record.sequence = ++sequence_;
+  rank_->seat_.records[record.number % layout::kRing].store(record);
+  auto& seat = rank_->seat_.groups[static_cast<std::size_t>(*index_)];
+  auto& line = seat.lines[record.sequence % layout::kRing];
+  write_line(line, record);
+  // Sequentially consistent, as the look at the others' counts after it: of two ranks that post at the same time at
+  // least one sees the other.
+  seat.posted.store(record.sequence, std::memory_order_seq_cst);
+  return {.kind = WaitKind::collective,
+          .group = static_cast<std::uint32_t>(*index_),
+          .sequence = record.sequence,
+          .number = record.number};
+}
+
+layout::Wait CheckedGroup::post_to_channel(const Call& call, layout::CallRecord& record) {
+  const ChannelId id{.group = *index_, .peer = call.peer, .tag = call.tag, .sends = call.operation == Operation::send};
+  auto* channel = find_channel(rank_->seat_, id, true);
+  record.sequence = channel == nullptr ? 0 : channel->posted.load(std::memory_order_relaxed) + 1;
+  rank_->seat_.records[record.number % layout::kRing].store(record);
+  if (channel == nullptr) {
+    ++rank_->seat_.num_uncompared;
+    return {};
+  }
+  auto& line = channel->lines[record.sequence % layout::kChannelRing];
+  write_line(line, record);
+  channel->posted.store(record.sequence, std::memory_order_seq_cst);
+  const auto kind = id.sends ? WaitKind::send : call.peer < 0 ? WaitKind::receive_any : WaitKind::receive;
+  return {.kind = kind,
+          .group = static_cast<std::uint32_t>(*index_),
+          .sequence = record.sequence,
+          .number = record.number,
+          .peer = call.peer,
+          .tag = call.tag};
+}
+
+void CheckedGroup::compare(const Call& call, std::uint64_t sequence, const layout::CallRecord& record) {
+  const auto me = static_cast<int>(std::ranges::find(ranks_, rank_->rank_) - ranks_.begin());
+  const Posted posted{.rank = rank_.get(), .group = *index_, .group_rank = me, .sequence = sequence};
+  if (is_point_to_point(call.operation)) {
+    if (call.peer < 0 || sequence == 0) return;
+    compare_ends(posted,
+                 {.group = *index_, .peer = call.peer, .tag = call.tag, .sends = call.operation == Operation::send},
+                 ranks_, record.fingerprint);
+    return;
+  }
+  for (std::size_t member = 0; member < ranks_.size(); ++member) {
+    if (static_cast<int>(member) == me) continue;
+    auto& seat = rank_->board_->seat(ranks_[member]);
+    const auto& theirs = seat.groups[static_cast<std::size_t>(*index_)];
+    if (theirs.posted.load(std::memory_order_seq_cst) < sequence) continue;
+    const auto& line = theirs.lines[sequence % layout::kRing];
+    if (line.sequence.load(std::memory_order_acquire) != sequence) {
+      ++rank_->seat_.num_uncompared;
+      continue;
+    }
+    const bool differs =
+        line.fingerprint.load(std::memory_order_relaxed) != record.fingerprint ||
+        labels_differ(line.label_hash.load(std::memory_order_relaxed), record.label_hash) ||
+        (!call.sends.empty() && splits_differ(posted, call, seat, static_cast<int>(member), line.number));
+    if (differs && line.sequence.load(std::memory_order_acquire) == sequence) throw_mismatch(posted, ranks_);
+  }
+}
+
+WaitScope::WaitScope(const std::shared_ptr<CheckedRank>& rank, layout::Wait wait,
+                     std::span<const std::uintptr_t> frames)
+    : rank_(rank), seat_(wait.kind == WaitKind::none ? nullptr : rank->thread_seat()) {
+  if (seat_ == nullptr) return;
+  if (const auto outer = seat_->wait.load(); outer && outer->kind != WaitKind::none) {
+    seat_ = nullptr;
+    return;
+  }
+  wait.since_ns = now_ns();
+  wait.num_frames = copy_frames(wait.frames, frames);
+  seat_->wait.store(wait);
+}
+
+WaitScope::~WaitScope() {
+  if (seat_ != nullptr) seat_->wait.store({});
+}
+
+}  // namespace lockstep::sim

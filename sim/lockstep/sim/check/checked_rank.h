@@ -1,0 +1,205 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stdexcept>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "lockstep/sim/check/board.h"
+#include "lockstep/sim/check/call.h"
+
+namespace lockstep::sim {
+
+/// How much is checked.
+enum class Level : std::uint8_t {
+  off,      ///< nothing
+  sampled,  ///< deadlocks always, the calls' fingerprints every n-th time
+  full,
+};
+
+struct CheckOptions {
+  Level level = Level::full;
+  std::uint64_t sample_every = 1;  ///< of Level::sampled; the same on all ranks
+  bool strict_places = false;      ///< calls from different lines do not match
+  bool hold = false;               ///< after a verdict the ranks stay where they are, for a debugger
+  double stall_s = 0;              ///< a rank that lets others wait this long is a straggler; 0: no limit
+  /// "full", "off" or "sampled:N". @throws std::invalid_argument for another word
+  static CheckOptions with_level(std::string_view word);
+};
+
+/// The run is over: a verdict was reached, by this rank or another one.
+class VerdictReached : public std::runtime_error {
+ public:
+  VerdictReached(const std::string& cause, std::string json) : std::runtime_error(cause), json_(std::move(json)) {}
+  [[nodiscard]] const std::string& json() const noexcept { return json_; }
+
+ private:
+  std::string json_;  // interfaces: the verdict document
+};
+
+/// A place in the user's code as the report shows it; made from frames only when there is something to report.
+struct PlaceText {
+  std::string file;
+  int line = 0;
+  std::string function;
+};
+/// @param module_table  of the rank's process (place/module_table.h)
+using ResolvePlace = std::function<PlaceText(std::string_view module_table, std::span<const std::uint64_t> frames)>;
+
+/// What the core leaves to its adapter. Either may be empty.
+struct Hooks {
+  ResolvePlace resolve;
+  /// Called in the one rank of a world that reached the verdict, with the document.
+  std::function<void(const std::string& json)> report;
+};
+
+class CheckedGroup;
+
+/// One rank's seat on the board of its world, and what only its own process knows. Safe to use from all its threads.
+class CheckedRank : public std::enable_shared_from_this<CheckedRank> {
+ public:
+  /// Takes the seat. @throws std::runtime_error when a live process holds it
+  static std::shared_ptr<CheckedRank> join(std::shared_ptr<Board> board, int rank, CheckOptions options,
+                                           std::string_view module_table, Hooks hooks);
+  ~CheckedRank();
+  CheckedRank(const CheckedRank&) = delete;
+  CheckedRank& operator=(const CheckedRank&) = delete;
+
+  /// @param ranks  world ranks in group order, this one among them
+  std::shared_ptr<CheckedGroup> join_group(std::string_view name, const std::vector<int>& ranks);
+
+  [[nodiscard]] Board& board() const noexcept { return *board_; }
+  [[nodiscard]] layout::RankSeat& seat() const noexcept { return seat_; }
+  [[nodiscard]] int rank() const noexcept { return rank_; }
+  [[nodiscard]] const CheckOptions& options() const noexcept { return options_; }
+  [[nodiscard]] const ResolvePlace& resolver() const noexcept { return hooks_.resolve; }
+
+  /// The rank ends well, and makes no further call.
+  void leave() noexcept;
+  /// The rank ends by itself, by an exception or an exit code. That is the verdict, unless there is one already: it is
+  /// where it began, whatever happens to the others now.
+  void fail(std::string_view kind, std::string_view message, std::int64_t step, std::span<const std::uintptr_t> frames);
+  /// Makes this the verdict of the world, unless there is one already, and reports it.
+  void conclude(const std::string& json);
+  /// @throws VerdictReached  if there is one (and it is not held)
+  void throw_if_judged() const;
+  /// After a wait that failed: gives the judge a second to find out why. @throws VerdictReached
+  void look_for_verdict() const;
+
+  /// What a thread waits for that waits for a key of the store.
+  layout::Wait store_wait(std::string_view key);
+  /// The calling thread's seat, or none when too many threads communicate.
+  layout::ThreadSeat* thread_seat();
+
+  /// Called by the monitor's thread when there is a verdict: closes connections, so that waits end.
+  /// @return a number for remove_abort
+  int add_abort(std::function<void()> abort);
+  void remove_abort(int number);
+  void abort_all();
+
+  /// A future was handed out that stands for this wait; it cannot be wrapped, so the monitor watches who handed it out.
+  void watch_future(const layout::Wait& wait, std::function<bool()> is_completed);
+  /// The calling thread's wait in a future has failed: gives the judge a second to find out why.
+  void look_for_verdict_on_future();
+  /// For the monitor: per thread, the first wait whose future is incomplete.
+  std::map<std::int32_t, layout::Wait> incomplete_futures();
+
+ private:
+  friend class CheckedGroup;
+  CheckedRank(std::shared_ptr<Board> board, int rank, CheckOptions options, Hooks hooks);
+  /// Offset of a text in the arena, put there if need be; 0 when it is empty or the arena is full.
+  std::uint32_t text(std::string_view text);  // under the mutex
+
+  struct HandedOut {
+    std::int32_t tid;
+    layout::Wait wait;
+    std::function<bool()> is_completed;
+  };
+
+  std::shared_ptr<Board> board_;
+  int rank_;
+  layout::RankSeat& seat_;
+  CheckOptions options_;
+  Hooks hooks_;
+  std::uint64_t id_;  // of this object among all of the process, for the threads' memory of their seats
+
+  std::mutex mutex_;  // this process's threads take turns in writing the seat
+  std::uint64_t num_calls_ = 0;
+  std::unordered_map<std::string, std::uint32_t> texts_;
+  std::map<std::pair<std::string, std::vector<int>>, int> num_instances_;
+  std::mutex aborts_mutex_;
+  std::map<int, std::function<void()>> aborts_;
+  int next_abort_ = 0;
+  std::mutex futures_mutex_;
+  std::vector<HandedOut> futures_;
+  std::map<std::int32_t, layout::Wait> last_futures_;  // the one that each thread was handed last
+};
+
+/// This rank's end of a checked group.
+class CheckedGroup {
+ public:
+  CheckedGroup(std::shared_ptr<CheckedRank> rank, std::optional<int> index, std::string name, std::vector<int> ranks);
+  ~CheckedGroup();
+  CheckedGroup(const CheckedGroup&) = delete;
+  CheckedGroup& operator=(const CheckedGroup&) = delete;
+
+  /// Writes the call onto the board and compares it with those of the members that are there already. Does not wait,
+  /// but for the last few of a mismatch's ranks, to see which of them is the odd one.
+  /// @return what a thread waits for that waits for this call
+  /// @throws VerdictReached  when it does not match, or there is a verdict already
+  layout::Wait post(const Call& call, const Context& context);
+
+  /// What a thread waits for while the group comes together.
+  [[nodiscard]] layout::Wait rendezvous() const;
+
+  [[nodiscard]] const std::shared_ptr<CheckedRank>& rank() const noexcept { return rank_; }
+  [[nodiscard]] int index() const noexcept { return index_.value_or(-1); }
+  [[nodiscard]] const std::vector<int>& ranks() const noexcept { return ranks_; }
+
+ private:
+  layout::Wait post_collective(layout::CallRecord& record);
+  layout::Wait post_to_channel(const Call& call, layout::CallRecord& record);
+  void compare(const Call& call, std::uint64_t sequence, const layout::CallRecord& record);
+
+  std::shared_ptr<CheckedRank> rank_;
+  std::optional<int> index_;  // none: the board's table is full, and this group goes unchecked
+  std::string name_;
+  std::vector<int> ranks_;
+  std::uint64_t sequence_ = 0;
+};
+
+/// While it lives, `abort` is called when there is a verdict.
+class AbortScope {
+ public:
+  AbortScope(CheckedRank& rank, std::function<void()> abort) : rank_(rank), number_(rank.add_abort(std::move(abort))) {}
+  ~AbortScope() { rank_.remove_abort(number_); }
+  AbortScope(const AbortScope&) = delete;
+  AbortScope& operator=(const AbortScope&) = delete;
+
+ private:
+  CheckedRank& rank_;
+  int number_;
+};
+
+/// While it lives, the calling thread waits. Inside another one it adds nothing: what the thread waits for as a whole,
+/// the coming together of a group, says more than the keys of the store by which it does so.
+class WaitScope {
+ public:
+  WaitScope(const std::shared_ptr<CheckedRank>& rank, layout::Wait wait, std::span<const std::uintptr_t> frames = {});
+  ~WaitScope();
+  WaitScope(const WaitScope&) = delete;
+  WaitScope& operator=(const WaitScope&) = delete;
+
+ private:
+  std::shared_ptr<CheckedRank> rank_;
+  layout::ThreadSeat* seat_;
+};
+
+}  // namespace lockstep::sim

@@ -1,0 +1,94 @@
+#include "lockstep/sim/check/process.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+
+#include <array>
+#include <cstdlib>
+#include <string>
+#include <string_view>
+
+namespace lockstep::sim {
+namespace {
+
+// Files of /proc are short and are read in one piece; no streams, since this runs every 50 ms in every rank.
+std::string read_file(const std::string& path) {
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
+  if (file < 0) return {};
+  std::array<char, 4096> buffer{};
+  const auto size = read(file, buffer.data(), buffer.size());
+  close(file);
+  return size > 0 ? std::string(buffer.data(), static_cast<std::size_t>(size)) : std::string();
+}
+
+// Field `number` of a stat file, counted as proc(5) does. The second one, the name, may hold blanks and brackets.
+std::string_view stat_field(std::string_view stat, int number) {
+  const auto name_end = stat.rfind(')');
+  if (name_end == std::string_view::npos) return {};
+  auto rest = stat.substr(name_end + 2);
+  for (int field = 3; field < number; ++field) {
+    const auto blank = rest.find(' ');
+    if (blank == std::string_view::npos) return {};
+    rest.remove_prefix(blank + 1);
+  }
+  return rest.substr(0, rest.find(' '));
+}
+
+std::uint64_t number_of(std::string_view text) { return std::strtoull(std::string(text).c_str(), nullptr, 10); }
+
+}  // namespace
+
+std::optional<std::uint64_t> start_time_of(pid_t pid) {
+  const auto stat = read_file("/proc/" + std::to_string(pid) + "/stat");
+  const auto state = stat_field(stat, 3);
+  if (state.empty() || state == "Z" || state == "X") return std::nullopt;
+  return number_of(stat_field(stat, 22));
+}
+
+bool is_traced_or_stopped(pid_t pid) {
+  const auto status = read_file("/proc/" + std::to_string(pid) + "/status");
+  constexpr std::string_view kTracer = "TracerPid:\t";
+  const auto tracer = status.find(kTracer);
+  if (tracer != std::string::npos && status[tracer + kTracer.size()] != '0') return true;
+  const auto state = status.find("State:\t");
+  return state != std::string::npos && (status[state + 7] == 't' || status[state + 7] == 'T');
+}
+
+std::vector<ThreadLook> threads_of_this_process() {
+  std::vector<ThreadLook> threads;
+  DIR* folder = opendir("/proc/self/task");
+  if (folder == nullptr) return threads;
+  while (const auto* entry = readdir(folder)) {
+    const auto tid = static_cast<pid_t>(std::atoi(entry->d_name));
+    if (tid == 0) continue;
+    const auto stat = read_file("/proc/self/task/" + std::to_string(tid) + "/stat");
+    const auto state = stat_field(stat, 3);
+    if (state.empty()) continue;
+    threads.push_back({.tid = tid,
+                       .state = state.front(),
+                       .cpu_ticks = number_of(stat_field(stat, 14)) + number_of(stat_field(stat, 15))});
+  }
+  closedir(folder);
+  return threads;
+}
+
+bool is_thread_of_this_process(pid_t tid) {
+  return access(("/proc/self/task/" + std::to_string(tid)).c_str(), F_OK) == 0;
+}
+
+// The number of the system call that the thread is in, or -1.
+long system_call_of(pid_t tid) {
+  const auto text = read_file("/proc/self/task/" + std::to_string(tid) + "/syscall");
+  return text.empty() || text.front() < '0' || text.front() > '9' ? -1 : std::atol(text.c_str());
+}
+
+bool sleeps_for_a_time(pid_t tid) {
+  const auto call = system_call_of(tid);
+  return call == SYS_clock_nanosleep || call == SYS_nanosleep;
+}
+
+bool sleeps_in_futex(pid_t tid) { return system_call_of(tid) == SYS_futex; }
+
+}  // namespace lockstep::sim

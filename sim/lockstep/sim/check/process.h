@@ -1,0 +1,35 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+/// What /proc tells of processes and threads.
+namespace lockstep::sim {
+
+/// When the process was started, in ticks since boot; with the pid it names a process for good. None when there is
+/// none, or only a zombie is left of it.
+std::optional<std::uint64_t> start_time_of(pid_t pid);
+
+/// Whether a debugger has stopped the process, or holds it by ptrace.
+bool is_traced_or_stopped(pid_t pid);
+
+struct ThreadLook {
+  pid_t tid = 0;
+  char state = '?';             ///< R runs, S sleeps, D waits for a device ...
+  std::uint64_t cpu_ticks = 0;  ///< used so far
+};
+/// All threads of this process.
+std::vector<ThreadLook> threads_of_this_process();
+
+bool is_thread_of_this_process(pid_t tid);
+
+/// Whether the thread of this process sleeps for a time that was set: it will do something by itself.
+bool sleeps_for_a_time(pid_t tid);
+
+/// Whether the thread of this process sleeps in a futex: waits for another thread, not for a time or a file.
+bool sleeps_in_futex(pid_t tid);
+
+}  // namespace lockstep::sim

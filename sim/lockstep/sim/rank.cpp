@@ -1,0 +1,26 @@
+#include "lockstep/sim/rank.h"
+
+#include "lockstep/base/error.h"
+#include "lockstep/state/partial_state.h"
+#include "lockstep/state/rank_context.h"
+
+namespace lockstep::sim {
+
+Rank Rank::of_environment() {
+  const state::PartialState state;
+  if (!state.world_group()) {
+    throw InvalidArgument({.where = "sim::main",
+                           .expected = "a rank of several",
+                           .got = "a process that is alone",
+                           .fix = "Start it with `lockstep sim -n 2 -- PROGRAM`, or with torchrun's variables."});
+  }
+  return Rank(state.world_group());
+}
+
+comm::Store Rank::store() const { return state::RankContext::current().partial->store.value().with_prefix("user"); }
+
+void name(const at::Tensor& tensor, const std::string& name) {
+  state::RankContext::current().account()->labels().set(tensor.const_data_ptr(), {.names = {name}});
+}
+
+}  // namespace lockstep::sim

@@ -1,0 +1,133 @@
+// How the guardian reaches the verdict: by what the ranks' monitors say, by what a parent knows, and by what is left.
+#include <algorithm>
+#include <map>
+
+#include "lockstep/base/error.h"
+#include "lockstep/sim/world/guardian.h"
+#include "lockstep/sim/world/processes.h"
+
+namespace lockstep::sim {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+namespace {
+
+constexpr auto kForAVerdict = seconds(1);           // a rank has failed: the others may know why
+constexpr auto kForStragglers = milliseconds(500);  // helpers that notice their rank's end
+
+}  // namespace
+
+std::optional<VerdictJson> Guardian::watch() {
+  while (true) {
+    turn();
+    if (interrupted_by_ != 0) {
+      auto verdict = interrupted_verdict(interrupted_by_, standings());
+      view_->impose(verdict.dump());
+      return verdict;
+    }
+    if (auto verdict = verdict_of_board()) return verdict;
+    if (auto verdict = verdict_of_failure()) {
+      view_->impose(verdict->dump());
+      return verdict;
+    }
+    const auto& limit = orders_.options.timeout;
+    if (limit && active_ > *limit) {
+      auto verdict = straggler_verdict(*limit, standings());
+      view_->impose(verdict.dump());
+      return verdict;
+    }
+    if (ranks_.first_failed() == nullptr && is_over()) {
+      view_->refresh();  // after the last one's end: a verdict that it had published is there by now
+      return verdict_of_board();
+    }
+  }
+}
+
+std::optional<VerdictJson> Guardian::verdict_of_board() const {
+  const auto text = view_->verdict();
+  if (!text) return std::nullopt;
+  auto verdict = VerdictJson::parse(*text, nullptr, /*allow_exceptions=*/false);
+  if (verdict.is_object()) return verdict;
+  throw RuntimeError({.where = "sim", .expected = "a verdict document on the board", .got = *text});
+}
+
+// When all have ended nobody is left who could say more.
+std::optional<VerdictJson> Guardian::verdict_of_failure() const {
+  const auto* failed = ranks_.first_failed();
+  if (failed == nullptr) return std::nullopt;
+  if (const auto reason = failed->why_not_started()) {
+    throw InvalidArgument({.where = "sim", .expected = "a program that starts", .got = *reason});
+  }
+  if (!ranks_.have_all_ended() && Clock::now() - failed->ended < kForAVerdict) return std::nullopt;
+  const auto rank = orders_.options.num_ranks ? std::optional(failed->rank) : std::nullopt;
+  return rank_failed_verdict(rank, *failed->end, failed->reported(), standings());
+}
+
+VerdictJson Guardian::judge_end() {
+  const auto seen = view_->ranks();
+  const bool is_checked = orders_.options.check == "off" || std::ranges::any_of(seen, &SeenRank::is_checked);
+  auto where = standings();
+  const auto left = find_and_end_leftovers();
+  if (!is_checked) {
+    auto verdict = unchecked_verdict(std::move(where));
+    for (const auto& item : left) verdict["notes"].push_back("left behind, and ended: " + item);
+    return verdict;
+  }
+  if (!left.empty()) return left_behind_verdict(left, std::move(where));
+  const auto& num_ranks = orders_.options.num_ranks;
+  return ok_verdict(num_ranks ? std::to_string(*num_ranks) + (*num_ranks == 1 ? " rank" : " ranks") + " ended well"
+                              : "the command ended well");
+}
+
+// A command may end before the ranks that it has started; the run lasts as long as one of them.
+bool Guardian::is_over() const {
+  if (!ranks_.have_all_ended()) return false;
+  if (orders_.options.num_ranks) return true;
+  const auto seen = view_->ranks();
+  if (seen.empty()) return true;
+  const auto living = descendants_of_this_process();
+  return std::ranges::none_of(seen, [&](const SeenRank& rank) {
+    return std::ranges::find(living, rank.pid, &ProcessInfo::pid) != living.end();
+  });
+}
+
+std::vector<Guardian::SeenProcess> Guardian::processes_of_ranks() const {
+  std::map<int, pid_t> processes;
+  if (orders_.options.num_ranks) {
+    for (const auto& rank : ranks_.all()) processes[rank.rank] = rank.pid;
+  }
+  // What is on the board is the rank itself; what we have started may be a script that started it.
+  for (const auto& seen : view_->ranks()) processes[seen.rank] = seen.pid;
+  std::vector<SeenProcess> found;
+  for (const auto& [rank, pid] : processes) found.push_back({.rank = rank, .pid = pid});
+  return found;
+}
+
+VerdictJson Guardian::standings() const {
+  auto standings = VerdictJson::array();
+  for (const auto& process : processes_of_ranks()) {
+    const auto text = view_->standing_of(process.rank);
+    auto standing = text ? VerdictJson::parse(*text, nullptr, /*allow_exceptions=*/false) : VerdictJson();
+    if (!standing.is_object()) standing = {{"rank", process.rank}, {"state", "running"}};
+    const auto* rank = orders_.options.num_ranks ? ranks_.find(process.rank) : nullptr;
+    if (rank != nullptr && rank->end) standing["state"] = rank->end->is_well() ? "ended" : "failed";
+    standings.push_back(std::move(standing));
+  }
+  return standings;
+}
+
+std::vector<std::string> Guardian::find_and_end_leftovers() {
+  const auto deadline = Clock::now() + kForStragglers;
+  while (!children_of_this_process().empty() && Clock::now() < deadline) turn();
+  std::vector<std::string> left;
+  for (const auto& process : descendants_of_this_process()) {
+    left.push_back("process " + std::to_string(process.pid) + ": " + process.command);
+  }
+  end_descendants({});
+  view_->remove_names();  // the boards' own names are no leftovers of the program
+  for (const auto& name : remove_shared_memory_of(orders_.job)) left.push_back("shared memory /dev/shm/" + name);
+  return left;
+}
+
+}  // namespace lockstep::sim

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "lockstep/sim/check/board_view.h"
+
+namespace lockstep::sim {
+
+/// What a launcher knows of its job beyond what /proc tells: what the ranks' own monitors say. `BoardView` explains the
+/// functions; they are virtual so that tests can stand in for ranks.
+class JobView {
+ public:
+  JobView() = default;
+  virtual ~JobView() = default;
+  JobView(const JobView&) = delete;
+  JobView& operator=(const JobView&) = delete;
+
+  virtual void refresh() = 0;
+  [[nodiscard]] virtual std::optional<std::string> verdict() const = 0;
+  [[nodiscard]] virtual std::vector<SeenRank> ranks() const = 0;
+  [[nodiscard]] virtual std::optional<std::string> standing_of(int rank) const = 0;
+  virtual void set_paused(int rank, bool paused) = 0;
+  virtual void impose(const std::string& verdict_json) = 0;
+  virtual void remove_names() noexcept = 0;
+};
+
+/// The view of the job's boards in shared memory.
+std::unique_ptr<JobView> view_boards_of(const std::string& job);
+
+}  // namespace lockstep::sim

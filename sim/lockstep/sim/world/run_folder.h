@@ -1,0 +1,33 @@
+#pragma once
+
+#include <filesystem>
+#include <string>
+#include <string_view>
+
+#include "lockstep/sim/world/launch.h"
+
+namespace lockstep::sim {
+
+/// Gives a file that was written aside its name, once its bytes are on the disk: whoever sees the name sees all of it.
+/// @throws FileError
+void put_in_place(const std::filesystem::path& aside, const std::filesystem::path& path);
+
+/// Writes a whole file in that way, in a folder that exists.
+/// @throws FileError
+void write_file(const std::filesystem::path& path, std::string_view content);
+
+/// "rank0.log"
+std::string log_name_of(int rank);
+
+/// Where a run is kept when nobody said where: lockstep-runs/<time>-<pid>, below the current folder.
+std::filesystem::path default_run_folder();
+
+/// With all folders above it. @throws FileError
+void make_folder(const std::filesystem::path& folder);
+
+/// Writes what a run has left to look at: verdict.json, the same as a page, report.html, and the logs of the ranks that
+/// have none there yet. Makes the folder.
+/// @throws FileError
+void write_run_folder(const std::filesystem::path& folder, const LaunchResult& result);
+
+}  // namespace lockstep::sim

@@ -1,0 +1,45 @@
+#include "lockstep/sim/world/run_folder.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/base/error.h"
+#include "lockstep/sim/world/test_support/fake_job_view.h"
+#include "lockstep/sim/world/test_support/launched.h"
+
+namespace lockstep::sim::test {
+namespace {
+
+TEST(RunFolder, HoldsTheVerdictAsDocumentAndPageAndTheLogsThatAreNotThereYet) {
+  const Folder folder;
+  write_file(folder.file("rank1.log"), "streamed\n");
+  write_run_folder(folder.path(), {.verdict = R"({"v": 1, "verdict": "deadlock", "cause": "planted", "ranks": []})",
+                                   .ranks = {{.rank = 0, .log = "kept\n"}, {.rank = 1}}});
+  EXPECT_EQ(VerdictJson::parse(text_of(folder.file("verdict.json")))["cause"], "planted");
+  EXPECT_NE(text_of(folder.file("report.html")).find("planted"), std::string::npos);
+  EXPECT_EQ(text_of(folder.file("rank0.log")), "kept\n");
+  EXPECT_EQ(text_of(folder.file("rank1.log")), "streamed\n");
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) {
+    EXPECT_NE(entry.path().extension(), ".part");
+  }
+}
+
+TEST(RunFolder, IsMadeWithTheFoldersAboveIt) {
+  const Folder folder;
+  make_folder(folder.path() / "a" / "b");
+  EXPECT_TRUE(std::filesystem::is_directory(folder.path() / "a" / "b"));
+}
+
+TEST(RunFolder, SaysWhatItCannotWrite) {
+  const Folder folder;
+  try {
+    write_file(folder.path() / "missing" / "file", "content");
+    ADD_FAILURE() << "it wrote";
+  } catch (const FileError& error) {
+    EXPECT_NE(std::string(error.what()).find("missing/file.part: No such file"), std::string::npos) << error.what();
+  }
+  write_file(folder.file("file"), "content");
+  EXPECT_THROW(make_folder(folder.path() / "file" / "below"), FileError);
+}
+
+}  // namespace
+}  // namespace lockstep::sim::test

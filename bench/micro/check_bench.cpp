@@ -1,8 +1,11 @@
 // What the checking of a call costs by itself: post it and compare it with the calls of the peers, which are there
-// already. Wall time by Google Benchmark; instructions under callgrind (ci/bench check).
+// already. Wall time by Google Benchmark. `check_bench --calls N` only makes N calls: ci/bench_check counts its
+// instructions.
 #include <benchmark/benchmark.h>
 
+#include <cstdlib>
 #include <memory>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/sim/check/checked_rank.h"
@@ -63,6 +66,21 @@ void PostAndCompareByTurns(benchmark::State& state) {
 }
 BENCHMARK(PostAndCompareByTurns);
 
+void make_calls(long count) {
+  World world(2);
+  for (long i = 0; i < count; i += 2) {
+    post(world.group(0));
+    post(world.group(1));
+  }
+}
+
 }  // namespace
 
-BENCHMARK_MAIN();
+int main(int argc, char** argv) {
+  if (argc == 3 && std::string_view(argv[1]) == "--calls") {
+    make_calls(std::strtol(argv[2], nullptr, 10));
+    return 0;
+  }
+  benchmark::Initialize(&argc, argv);
+  benchmark::RunSpecifiedBenchmarks();
+}

@@ -29,4 +29,13 @@ void check_backend_name(const std::string& name) {
        .fix = "Set LOCKSTEP_BACKEND to one of them."});
 }
 
+std::string with_inner(const std::string& name, const std::string& standard) {
+  return name == "checked" ? std::string(kWrapper) + standard : name;
+}
+
+std::string moving_backend(const std::string& name) {
+  if (name == "checked") return "gloo";
+  return name.starts_with(kWrapper) ? moving_backend(name.substr(kWrapper.size())) : name;
+}
+
 }  // namespace lockstep::comm

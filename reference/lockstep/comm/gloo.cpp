@@ -21,6 +21,13 @@ std::string link_of(int descriptor) {
   return std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(descriptor), gone);
 }
 
+// Gloo accepts connections on a thread of its own, which ends the process when its socket is shut down.
+bool is_listening(int descriptor) {
+  int value = 0;
+  socklen_t size = sizeof(value);
+  return getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &value, &size) == 0 && value != 0;
+}
+
 Sockets open_sockets() {
   Sockets sockets;
   for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
@@ -40,7 +47,7 @@ class AbortableGloo final : public c10d::ProcessGroupGloo {
   void set_sockets(Sockets sockets) { sockets_ = std::move(sockets); }
   void abort() override {
     for (const auto& [descriptor, link] : sockets_) {
-      if (link_of(descriptor) == link) ::shutdown(descriptor, SHUT_RDWR);
+      if (link_of(descriptor) == link && !is_listening(descriptor)) ::shutdown(descriptor, SHUT_RDWR);
     }
   }
 

@@ -24,6 +24,13 @@ std::optional<nlohmann::json> verdict_of(const lockstep_watcher_v1& watcher) {
   return json.is_object() ? std::optional(std::move(json)) : std::nullopt;
 }
 
+std::string state_of(const nlohmann::json& verdict, int rank) {
+  for (const auto& standing : verdict.value("ranks", nlohmann::json::array())) {
+    if (standing.value("rank", -1) == rank) return standing.value("state", "");
+  }
+  return "";
+}
+
 // Why the verdict's first rank failed, in its own words.
 std::string reason_of(const nlohmann::json& verdict, int rank) {
   for (const auto& standing : verdict.value("ranks", nlohmann::json::array())) {
@@ -81,12 +88,15 @@ void throw_verdict() {
   if (!verdict) return;
   const auto kind = verdict->value("verdict", "");
   const auto cause = verdict->value("cause", "");
+  const int first = verdict->value("first", -1);
   if (kind == "mismatch") throw CollectiveMismatch(cause);
-  if (kind == "deadlock") throw Deadlock(cause);
-  if (kind == "rank_failed") {
-    const int rank = verdict->value("first", -1);
-    throw RankLost(rank, reason_of(*verdict, rank), "the checked backend");
+  if (kind == "deadlock") {
+    // Nobody waits in a circle where a rank has ended: the others have lost it.
+    if (state_of(*verdict, first) == "ended")
+      throw RankLost(first, "exited with code 0 while others were at work", cause);
+    throw Deadlock(cause);
   }
+  if (kind == "rank_failed") throw RankLost(first, reason_of(*verdict, first), "the checked backend");
   throw Timeout(kind + ": " + cause);
 }
 

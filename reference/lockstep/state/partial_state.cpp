@@ -11,6 +11,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/logging.h"
+#include "lockstep/comm/backend_name.h"
 #include "lockstep/state/exit_reporting.h"
 #include "lockstep/state/physical_cores.h"
 #include "lockstep/value/split.h"
@@ -62,7 +63,7 @@ Placement place_rank(const RankContext& rank, const PartialStateOptions& options
   Placement placement;
   placement.type = DistributedType::multi_cpu;
   placement.world = placement.local = rank.thread_world();
-  placement.backend = chosen_backend(rank.environment()).value_or("threads");
+  placement.backend = comm::with_inner(chosen_backend(rank.environment()).value_or("threads"), "threads");
   return placement;
 }
 
@@ -173,7 +174,7 @@ bool PartialState::use_distributed() const { return distributed_type() != Distri
 
 std::optional<std::string> PartialState::backend() const {
   const auto& group = world_group();
-  return group ? std::optional(group.backend()) : std::nullopt;
+  return group ? std::optional(comm::moving_backend(group.backend())) : std::nullopt;
 }
 
 void PartialState::wait_for_everyone() const {

@@ -154,7 +154,9 @@ Placement place(const Environment& process, const PlacementRequest& request) {
                      .size = first_set(environment, kLocalSize).value_or(1)};
   placement.rendezvous = rendezvous_of(environment, placement);
   require_rank(rank, world);  // after the address, which a WORLD_SIZE alone lacks too (STATE-004)
-  placement.backend = backend ? *backend : backend_of(environment, request, placement.on_cpu);
+  const std::string standard = placement.on_cpu ? "gloo" : "nccl";
+  placement.backend =
+      backend ? comm::with_inner(*backend, standard) : backend_of(environment, request, placement.on_cpu);
   return placement;
 }
 

@@ -16,6 +16,9 @@ using layout::WaitKind;
 // Looks that must agree before stuck ranks are a verdict, and looks for which a rank with waiting threads must have
 // been still. At 50 ms a look this is the 0.1 s that a proof costs.
 constexpr int kEqualLooks = 2;
+// While others still run, a few more: those that come to the same standstill make the picture whole, and it tells
+// better where it began.
+constexpr int kEqualLooksOfSome = 6;
 constexpr std::uint32_t kStillLooks = 2;
 
 std::vector<int> members_of(const Board& board, std::uint32_t group) {
@@ -138,7 +141,10 @@ std::optional<std::string> Judge::look() {
   }
   num_equal_looks_ = found != 0 && found == suspicion_ ? num_equal_looks_ + 1 : 0;
   suspicion_ = found;
-  if (found != 0 && num_equal_looks_ >= kEqualLooks) return to_json(deadlock(view, stuck), *board_, resolve_);
+  const bool any_runs =
+      std::ranges::any_of(view.nodes, [](const RankNode& node) { return !node.is_gone && node.needs.empty(); });
+  if (found != 0 && num_equal_looks_ >= (any_runs ? kEqualLooksOfSome : kEqualLooks))
+    return to_json(deadlock(view, stuck), *board_, resolve_);
   if (stuck.empty() && options_.stall_s > 0) {
     if (const auto late = straggler(view)) return to_json(*late, *board_, resolve_);
   }
@@ -176,7 +182,7 @@ std::string end_of(const Board& board, int rank, const ResolvePlace& resolve) {
   if (const auto failure = seat.failure.load(); failure && seat.life == Life::failed) {
     text += std::string(", which failed (") + failure->kind.data() + ": " + failure->message.data() + ")";
   } else {
-    text += seat.life == Life::left ? ", which has left" : ", whose process has ended without a word";
+    text += seat.life == Life::left ? ", which has left" : ", whose process is gone without a word";
   }
   const auto last = record_of(seat, seat.num_calls);
   if (!last) return text + " before its first call";

@@ -53,7 +53,8 @@ bool Monitor::is_lowest_live() const {
 void Monitor::run() {
   while (!is_over_) {
     if (rank_->board().wait_for_verdict(kLookMs)) {
-      if (rank_->options().hold) return;
+      // A rank that is about to exit closes its connections by that; errors in its other threads would get in between.
+      if (rank_->options().hold || rank_->seat().life != layout::Life::live) return;
       rank_->abort_all();
       // Groups that are made or called from now on refuse by themselves; those that were being made are caught here.
       for (int i = 0; i < 20 && !is_over_; ++i) {

@@ -1,7 +1,5 @@
 // The checked backend as a plug-in (comm/backend_plugin.h): it links neither of Lockstep's libraries, so that whoever
 // can load a backend can have it.
-#include <unistd.h>
-
 #include <algorithm>
 #include <cstring>
 #include <nlohmann/json.hpp>

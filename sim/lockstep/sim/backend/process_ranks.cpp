@@ -1,7 +1,5 @@
 #include "lockstep/sim/backend/process_ranks.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <fstream>
 #include <iostream>
@@ -18,8 +16,9 @@ namespace lockstep::sim {
 namespace {
 
 std::mutex mutex;
-// By the store at which the world met, and the rank in it; stores of groups are prefixes of that one.
-std::map<std::pair<const c10d::Store*, int>, std::weak_ptr<WatchedRank>> ranks;
+// By the store at which the world met, and the rank in it; stores of groups are prefixes of that one. Never destroyed:
+// a rank that exits tells so after this library's objects are gone.
+auto& ranks = *new std::map<std::pair<const c10d::Store*, int>, std::weak_ptr<WatchedRank>>;
 thread_local std::weak_ptr<WatchedRank> of_thread;
 
 c10::intrusive_ptr<c10d::Store> base_of(const c10::intrusive_ptr<c10d::Store>& store) {

@@ -12,7 +12,6 @@
 #include <cerrno>
 #include <cstring>
 #include <ctime>
-#include <new>
 #include <random>
 #include <stdexcept>
 

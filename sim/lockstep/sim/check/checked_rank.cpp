@@ -21,6 +21,10 @@ using layout::WaitKind;
 
 std::atomic<std::uint64_t> num_ranks_made{0};
 
+// How long a thread whose wait has failed holds still while another one ends the process: what it would say now would
+// only hide why the rank ends.
+constexpr useconds_t kExitUs = 3'000'000;
+
 template <std::size_t Size>
 void copy_text(std::array<char, Size>& to, std::string_view text) {
   const auto length = std::min(text.size(), Size - 1);
@@ -145,7 +149,12 @@ void CheckedRank::throw_if_judged() const {
   if (auto json = board_->verdict()) throw VerdictReached(cause_of(*json), std::move(*json));
 }
 
+void CheckedRank::stand_aside_of_exit() const {
+  if (seat_.life != layout::Life::live) usleep(kExitUs);
+}
+
 void CheckedRank::look_for_verdict() const {
+  stand_aside_of_exit();
   board_->wait_for_verdict(1000);
   throw_if_judged();
 }
@@ -219,6 +228,7 @@ void CheckedRank::look_for_verdict_on_future() {
     if (last == last_futures_.end()) return;
     wait = last->second;
   }
+  stand_aside_of_exit();
   const WaitScope scope(shared_from_this(), wait);
   board_->wait_for_verdict(1000);
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stdexcept>
 #include <string>
 #include <string_view>
@@ -41,7 +42,7 @@ class VerdictReached : public std::runtime_error {
   [[nodiscard]] const std::string& json() const noexcept { return json_; }
 
  private:
-  std::string json_;  // interfaces: the verdict document
+  std::string json_;  // docs/reference/verdict.md
 };
 
 /// A place in the user's code as the report shows it; made from frames only when there is something to report.
@@ -65,7 +66,7 @@ class CheckedGroup;
 /// One rank's seat on the board of its world, and what only its own process knows. Safe to use from all its threads.
 class CheckedRank : public std::enable_shared_from_this<CheckedRank> {
  public:
-  /// Takes the seat. @throws std::runtime_error when a live process holds it
+  /// Takes the seat, for good: a board has one process per rank. @throws std::runtime_error when it is taken
   static std::shared_ptr<CheckedRank> join(std::shared_ptr<Board> board, int rank, CheckOptions options,
                                            std::string_view module_table, Hooks hooks);
   ~CheckedRank();
@@ -113,6 +114,7 @@ class CheckedRank : public std::enable_shared_from_this<CheckedRank> {
 
  private:
   friend class CheckedGroup;
+  void stand_aside_of_exit() const;
   CheckedRank(std::shared_ptr<Board> board, int rank, CheckOptions options, Hooks hooks);
   /// Offset of a text in the arena, put there if need be; 0 when it is empty or the arena is full.
   std::uint32_t text(std::string_view text);  // under the mutex

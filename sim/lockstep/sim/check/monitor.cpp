@@ -24,8 +24,9 @@ std::atomic<int> num_monitors{0};
 
 }  // namespace
 
-Monitor::Monitor(std::shared_ptr<CheckedRank> rank) : rank_(std::move(rank)), judge_(nullptr, {}, {}) {
-  judge_ = Judge(std::shared_ptr<Board>(rank_, &rank_->board()), rank_->options(), rank_->resolver());
+Monitor::Monitor(std::shared_ptr<CheckedRank> rank)
+    : rank_(std::move(rank)),
+      judge_(std::shared_ptr<Board>(rank_, &rank_->board()), rank_->options(), rank_->resolver()) {
   ++num_monitors;
   // Signals are for the program's own threads.
   sigset_t all;

@@ -38,6 +38,12 @@ std::string_view stat_field(std::string_view stat, int number) {
 
 std::uint64_t number_of(std::string_view text) { return std::strtoull(std::string(text).c_str(), nullptr, 10); }
 
+// The number of the system call that the thread is in, or -1.
+long system_call_of(pid_t tid) {
+  const auto text = read_file("/proc/self/task/" + std::to_string(tid) + "/syscall");
+  return text.empty() || text.front() < '0' || text.front() > '9' ? -1 : std::atol(text.c_str());
+}
+
 }  // namespace
 
 std::optional<std::uint64_t> start_time_of(pid_t pid) {
@@ -45,15 +51,6 @@ std::optional<std::uint64_t> start_time_of(pid_t pid) {
   const auto state = stat_field(stat, 3);
   if (state.empty() || state == "Z" || state == "X") return std::nullopt;
   return number_of(stat_field(stat, 22));
-}
-
-bool is_traced_or_stopped(pid_t pid) {
-  const auto status = read_file("/proc/" + std::to_string(pid) + "/status");
-  constexpr std::string_view kTracer = "TracerPid:\t";
-  const auto tracer = status.find(kTracer);
-  if (tracer != std::string::npos && status[tracer + kTracer.size()] != '0') return true;
-  const auto state = status.find("State:\t");
-  return state != std::string::npos && (status[state + 7] == 't' || status[state + 7] == 'T');
 }
 
 std::vector<ThreadLook> threads_of_this_process() {
@@ -76,12 +73,6 @@ std::vector<ThreadLook> threads_of_this_process() {
 
 bool is_thread_of_this_process(pid_t tid) {
   return access(("/proc/self/task/" + std::to_string(tid)).c_str(), F_OK) == 0;
-}
-
-// The number of the system call that the thread is in, or -1.
-long system_call_of(pid_t tid) {
-  const auto text = read_file("/proc/self/task/" + std::to_string(tid) + "/syscall");
-  return text.empty() || text.front() < '0' || text.front() > '9' ? -1 : std::atol(text.c_str());
 }
 
 bool sleeps_for_a_time(pid_t tid) {

@@ -13,9 +13,6 @@ namespace lockstep::sim {
 /// none, or only a zombie is left of it.
 std::optional<std::uint64_t> start_time_of(pid_t pid);
 
-/// Whether a debugger has stopped the process, or holds it by ptrace.
-bool is_traced_or_stopped(pid_t pid);
-
 struct ThreadLook {
   pid_t tid = 0;
   char state = '?';             ///< R runs, S sleeps, D waits for a device ...

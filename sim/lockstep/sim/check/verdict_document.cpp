@@ -1,7 +1,10 @@
 #include "lockstep/sim/check/verdict_document.h"
 
 #include <algorithm>
+#include <array>
 #include <cstdio>
+#include <cstdlib>
+#include <cstring>
 
 namespace lockstep::sim {
 namespace {

@@ -10,7 +10,7 @@ namespace lockstep::sim::report {
 /// The calls of a mismatch side by side: a row per class of ranks that call the same, a column per field.
 struct Comparison {
   struct Field {
-    std::string name;  ///< "operation", "tensors", "reduction", "peer", "tag", "of"
+    std::string name;  ///< "operation", "tensors", "reduction", "peer", "tag", "names"
     bool differs = false;
   };
   struct Row {

@@ -16,6 +16,7 @@
 #include "lockstep/sim/world/verdicts.h"
 
 namespace lockstep::sim {
+
 JobFront::JobFront(const LaunchOptions& options, std::string job, launch::Descriptor channel,
                    std::vector<RankStreams> streams)
     : options_(&options),

@@ -141,6 +141,12 @@ void add_gallery_command(CLI::App& sim, int& exit_code) {
   command->add_flag("--json", arguments->as_json, "print one JSON document");
   command->callback([arguments, &exit_code] {
     const bool is_generated = arguments->num_generated > 0 || arguments->num_healthy > 0;
+    if (is_generated &&
+        (arguments->lists || arguments->as_json || !arguments->only.empty() || !arguments->exclude.empty())) {
+      throw InvalidArgument({.where = "sim gallery",
+                             .expected = "either generated programs, or a choice of the gallery's",
+                             .got = "both"});
+    }
     exit_code = is_generated ? run_generated(*arguments) : run_gallery(*arguments);
   });
 }

@@ -34,7 +34,6 @@ struct Arguments {
   std::string check = "full";
   bool strict_places = false;
   std::optional<std::uint64_t> device_memory_bytes;
-  std::optional<std::uint64_t> seed;
   std::optional<int> gdb_rank;
   std::string on_verdict = "end";
   std::string out;
@@ -55,14 +54,14 @@ void add_options(CLI::App& command, Arguments& to) {
       "so many copies of the program are the ranks; without it the program is started once, and the ranks that it "
       "starts are watched (torchrun, accelerate launch, mpirun)");
   add_word("--gear", to.gear, {"process", "cooperative"}, "how ranks run; cooperative is not built yet");
-  add("--function", to.function, "NAME", "the function to run, of a program that uses sim::main");
+  add("--function", to.function, "NAME", "the function to run, of a program with sim::main; others ignore it");
   command.add_flag("--strict-places", to.strict_places, "ranks that call from different lines are a mismatch");
   add("--stall", to.stall_s, "SECONDS", "a rank that lets others wait longer is a straggler");
   add("--timeout", to.timeout_s, "SECONDS", "the whole run may take no longer");
   add("--check", to.check, "LEVEL", "off, sampled:N (every N-th call) or full")->capture_default_str();
-  add("--device-memory", to.device_memory_bytes, "SIZE", "of each rank's pretend device, such as 64MiB")
+  add("--device-memory", to.device_memory_bytes, "SIZE",
+      "of each rank's pretend device, such as 64MiB, for programs with sim::main")
       ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true).description(""));
-  add("--seed", to.seed, "NUMBER", "of whatever is random in the simulation");
   add("--gdb", to.gdb_rank, "RANK", "runs under gdb, here in the terminal; the others wait for it");
   add_word("--on-verdict", to.on_verdict, {"end", "stacks", "hold"},
            "end the ranks, show the stacks of all their threads first, or keep them for a debugger");
@@ -111,7 +110,6 @@ sim::LaunchOptions options_of(const Arguments& arguments, const std::vector<std:
           .stall = milliseconds_of(arguments.stall_s),
           .check = arguments.check,
           .strict_places = arguments.strict_places,
-          .seed = arguments.seed,
           .device_memory_bytes = arguments.device_memory_bytes,
           .gdb_rank = arguments.gdb_rank,
           .on_verdict = on_verdict_of(arguments)};
@@ -147,7 +145,11 @@ int simulate(const Arguments& arguments, const std::vector<std::string>& program
   if (!arguments.out.empty()) sim::make_folder(arguments.out);
   const auto result = sim::run(options_of(arguments, program));
   print_verdict(result, arguments);
-  keep(result, arguments);
+  try {
+    keep(result, arguments);
+  } catch (const Error& error) {  // the run's own outcome counts for more
+    std::cerr << "lockstep sim: not kept: " << error.what() << std::endl;
+  }
   return result.exit_code;
 }
 
@@ -173,7 +175,11 @@ void add_sim_command(CLI::App& app, std::vector<std::string> program, int& exit_
   add_options(*command, *arguments);
   add_gallery_command(*command, exit_code);
   command->callback([command, arguments, program = std::move(program), &exit_code] {
-    if (!command->get_subcommands().empty()) return;
+    if (!command->get_subcommands().empty()) {
+      if (!program.empty())
+        throw InvalidArgument({.where = "sim gallery", .expected = "no program", .got = program.front()});
+      return;
+    }
     if (const auto extra = command->remaining(); !extra.empty()) {
       throw InvalidArgument({.where = kWhere,
                              .expected = "options, then -- and the program",

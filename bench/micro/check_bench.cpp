@@ -8,7 +8,7 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/sim/check/checked_rank.h"
+#include "lockstep/sim/check/checked_group.h"
 #include "lockstep/sim/place/capture.h"
 
 namespace {

@@ -56,10 +56,16 @@ class Run(Sim):
 
     def test_options_reach_the_ranks(self):
         done = self.shell("echo $LOCKSTEP_SIM_SPEC", "--device-memory", "64MiB", "--stall", "1.5", "--strict-places",
-                          "--seed", "7", "--function", "eval", ranks=1)
+                          "--function", "eval", ranks=1)
         spec = json.loads(done.stdout.partition("[rank 0] ")[2].splitlines()[0])
-        self.assertEqual(spec, {"gear": "process", "launched": True, "strict_places": True, "function": "eval",
-                                "stall_s": 1.5, "seed": 7, "device_memory_bytes": 64 * 2**20})
+        self.assertEqual(spec, {"launched": True, "strict_places": True, "function": "eval",
+                                "stall_s": 1.5, "device_memory_bytes": 64 * 2**20})
+
+    def test_strict_places_compare_lines_and_not_addresses(self):
+        # Each process is loaded elsewhere.
+        for program, code in (("legal_uneven_times", 0), ("legal_one_call_from_two_lines", 11)):
+            done = self.sim("-n", "3", "--strict-places", "--", str(BIN / "lockstep_gallery"), program)
+            self.assertEqual(done.returncode, code, done.stdout + done.stderr)
 
     def test_a_run_that_goes_well_leaves_nothing(self):
         done = self.shell("echo hello")

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <mutex>
 #include <string>
 #include <unordered_map>
@@ -13,6 +14,7 @@ namespace lockstep::accounting {
 struct TensorLabel {
   std::vector<std::string> names;
   int divisor = 0;
+  std::function<bool()> is_alive = {};  ///< whether the memory still is the tensor's; none: until erased
 };
 
 /// One rank's labelled tensors, by the address of their data. Safe to use from several threads.
@@ -32,7 +34,8 @@ class TensorLabels {
     if (!has_any_.load(std::memory_order_relaxed)) return {};  // the usual case, asked at every call
     const std::lock_guard lock(mutex_);
     const auto found = labels_.find(data);
-    return found == labels_.end() ? TensorLabel{} : found->second;
+    if (found == labels_.end() || (found->second.is_alive && !found->second.is_alive())) return {};
+    return found->second;
   }
 
  private:

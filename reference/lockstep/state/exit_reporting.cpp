@@ -1,5 +1,7 @@
 #include "lockstep/state/exit_reporting.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 #include <exception>
 #include <mutex>
@@ -13,9 +15,15 @@ namespace {
 
 std::weak_ptr<RankContext> reporting_rank;
 std::terminate_handler handler_before = nullptr;
+pid_t reporting_process = 0;
+
+// A process that the rank forks is no rank, however it ends.
+std::shared_ptr<RankContext> rank_of_this_process() {
+  return getpid() == reporting_process ? reporting_rank.lock() : nullptr;
+}
 
 void report_uncaught() {
-  const auto rank = reporting_rank.lock();
+  const auto rank = rank_of_this_process();
   const auto uncaught = std::current_exception();
   if (rank && uncaught) {
     try {
@@ -31,13 +39,14 @@ void report_uncaught() {
 }
 
 void report_exit(int code, void*) {
-  if (const auto rank = reporting_rank.lock()) rank->report_exit(code);
+  if (const auto rank = rank_of_this_process()) rank->report_exit(code);
 }
 
 }  // namespace
 
 void report_process_exit(std::weak_ptr<RankContext> rank) {
   reporting_rank = std::move(rank);
+  reporting_process = getpid();
   static std::once_flag once;
   std::call_once(once, [] {
     handler_before = std::set_terminate(report_uncaught);

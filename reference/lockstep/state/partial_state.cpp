@@ -68,8 +68,8 @@ Placement place_rank(const RankContext& rank, const PartialStateOptions& options
 }
 
 // What a backend that is a plug-in is told of the environment, which it does not read itself.
-std::string plugin_options(const Environment& environment) {
-  nlohmann::json options = nlohmann::json::object();
+std::string plugin_options(const Environment& environment, World world) {
+  nlohmann::json options = {{"world_size", world.size}};
   if (const auto job = environment.find("LOCKSTEP_JOB")) options["job"] = *job;
   if (const auto level = environment.find("LOCKSTEP_CHECK")) options["level"] = *level;
   if (const auto spec = environment.find("LOCKSTEP_SIM_SPEC")) {
@@ -114,7 +114,7 @@ std::shared_ptr<PartialStateData> make_world(RankContext& rank, const PartialSta
                                              .name = "world",
                                              .timeout = timeout,
                                              .network_interface = environment.find("GLOO_SOCKET_IFNAME").value_or(""),
-                                             .plugin_options = plugin_options(environment),
+                                             .plugin_options = plugin_options(environment, placement.world),
                                              .debug = environment.flag("ACCELERATE_DEBUG_MODE")},
                                             rank.account(), state->failures);
   if (!rank.is_thread()) wait_until_all_are_connected(store, *state, timeout);

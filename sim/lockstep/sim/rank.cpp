@@ -20,7 +20,10 @@ Rank Rank::of_environment() {
 comm::Store Rank::store() const { return state::RankContext::current().partial->store.value().with_prefix("user"); }
 
 void name(const at::Tensor& tensor, const std::string& name) {
-  state::RankContext::current().account()->labels().set(tensor.const_data_ptr(), {.names = {name}});
+  // Memory is used again: the name goes with the tensor's.
+  const c10::weak_intrusive_ptr<c10::StorageImpl> storage(tensor.storage().getWeakStorageImpl());
+  state::RankContext::current().account()->labels().set(
+      tensor.const_data_ptr(), {.names = {name}, .is_alive = [storage] { return !storage.expired(); }});
 }
 
 }  // namespace lockstep::sim

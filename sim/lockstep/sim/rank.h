@@ -30,7 +30,8 @@ class LOCKSTEP_API Rank {
   comm::ProcessGroup group_;
 };
 
-/// Gives a tensor a name for reports: calls that swap two equally shaped tensors are told apart by their names.
+/// Gives a tensor a name for reports, for as long as its memory lives: calls that swap two equally shaped tensors are
+/// told apart by their names.
 LOCKSTEP_API void name(const at::Tensor& tensor, const std::string& name);
 
 }  // namespace lockstep::sim

@@ -54,7 +54,7 @@ CheckedBackend::CheckedBackend(std::shared_ptr<WatchedRank> rank, std::shared_pt
       rank_(std::move(rank)),
       group_(std::move(group)),
       inner_(std::move(inner)),
-      abort_(*rank_->rank, [inner = inner_.get()] { inner->abort(); }) {}
+      abort_(*rank_->rank, [inner = inner_] { inner->abort(); }) {}
 
 layout::Wait CheckedBackend::post(Call& call, const Tensors& tensors) {
   if (rank_->rank->options().level == Level::off) return {};
@@ -69,6 +69,7 @@ layout::Wait CheckedBackend::post(Call& call, const Tensors& tensors) {
   call.shapes = &shapes;
   const auto frames = frames_of_caller();
   auto context = next_call.context;
+  if (rank_->rank->options().strict_places) context.place_hash = rank_->place_hash(frames);
   context.frames = {frames.addresses.data(), static_cast<std::size_t>(frames.count)};
   try {
     return group_->post(call, context);
@@ -173,7 +174,8 @@ CheckedBackend::WorkPtr CheckedBackend::reduce_scatter(Tensors& outputs, std::ve
   return run({.operation = Operation::reduce_scatter,
               .reduce_op = number_of(options.reduceOp),
               .asynchronous = options.asyncOp},
-             inputs.front(), [&] { return inner_->reduce_scatter(outputs, inputs, options); });
+             inputs.empty() ? Tensors{} : inputs.front(),
+             [&] { return inner_->reduce_scatter(outputs, inputs, options); });
 }
 
 CheckedBackend::WorkPtr CheckedBackend::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "lockstep/sim/backend/process_ranks.h"
+#include "lockstep/sim/check/checked_group.h"
 
 namespace lockstep::sim {
 

@@ -1,10 +1,10 @@
 // The checked backend as a plug-in (comm/backend_plugin.h): it links neither of Lockstep's libraries, so that whoever
 // can load a backend can have it.
 #include <algorithm>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
+#include <string_view>
 
 #include "lockstep/comm/backend_plugin.h"
 #include "lockstep/sim/backend/checked_backend.h"
@@ -27,6 +27,13 @@ CheckOptions options_from(const Json& json) {
   return options;
 }
 
+void write_reason(char* to, std::size_t size, std::string_view reason) {
+  if (size == 0) return;
+  const auto length = std::min(reason.size(), size - 1);
+  std::copy_n(reason.begin(), length, to);
+  to[length] = '\0';
+}
+
 int wrap(const c10::intrusive_ptr<c10d::Store>* store, int rank, int size, const char* options_json,
          MakeInner make_inner, void* context, c10::intrusive_ptr<c10d::Backend>* out, char* error,
          std::size_t error_size) {
@@ -38,6 +45,7 @@ int wrap(const c10::intrusive_ptr<c10d::Store>* store, int rank, int size, const
     const auto watched = rank_for({.store = *store,
                                    .ranks = ranks,
                                    .group_rank = rank,
+                                   .world_size = json.value("world_size", 0),
                                    .job = json.value("job", "by-hand"),
                                    .is_launched = json.value("spec", Json::object()).value("launched", false),
                                    .options = options_from(json)});
@@ -48,7 +56,7 @@ int wrap(const c10::intrusive_ptr<c10d::Store>* store, int rank, int size, const
     *out = c10::make_intrusive<CheckedBackend>(watched, std::move(group), std::move(inner));
     return 0;
   } catch (const std::exception& failure) {
-    std::strncpy(error, failure.what(), error_size);
+    write_reason(error, error_size, failure.what());
     return 1;
   }
 }
@@ -64,38 +72,58 @@ void set_call(const lockstep_call_v1* call) {
   next_call.num_inputs = call->num_inputs;
 }
 
+// Exceptions do not cross the plug-in's functions; what fails here leaves the program as it is, only less watched.
+template <typename Call>
+void guarded(Call&& call) noexcept {
+  try {
+    call();
+  } catch (const std::exception&) {
+  }
+}
+
 // A thread waits for one key at a time; the scope lives until the wait is said to be over.
 thread_local std::optional<WaitScope> wait_for_key_scope;
 
 void wait_for_key(const char* key) {
-  wait_for_key_scope.reset();
-  if (key == nullptr) return;
-  if (const auto watched = rank_of_thread()) {
+  guarded([key] {
+    wait_for_key_scope.reset();
+    const auto watched = key == nullptr ? nullptr : rank_of_thread();
+    if (!watched) return;
     const auto frames = capture_frames();
     wait_for_key_scope.emplace(watched->rank, watched->rank->store_wait(key),
                                std::span(frames.addresses.data(), static_cast<std::size_t>(frames.count)));
-  }
+  });
 }
 
 void fail(const char* kind, const char* message, std::int64_t step) {
-  if (const auto watched = rank_of_thread()) watched->rank->fail(kind, message, step, {});
+  guarded([&] {
+    if (const auto watched = rank_of_thread()) watched->rank->fail(kind, message, step, {});
+  });
 }
 
 void leave() {
-  if (const auto watched = rank_of_thread()) watched->rank->leave();
+  guarded([] {
+    if (const auto watched = rank_of_thread()) watched->rank->leave();
+  });
 }
 
 void await_verdict() {
-  if (const auto watched = rank_of_thread()) watched->rank->look_for_verdict_on_future();
+  guarded([] {
+    if (const auto watched = rank_of_thread()) watched->rank->look_for_verdict_on_future();
+  });
 }
 
 std::size_t verdict(char* json, std::size_t size) {
-  const auto watched = rank_of_thread();
-  if (!watched || watched->rank->options().hold) return 0;
-  const auto text = watched->rank->board().verdict();
-  if (!text) return 0;
-  std::copy_n(text->begin(), std::min(size, text->size()), json);
-  return text->size();
+  std::size_t length = 0;
+  guarded([&] {
+    const auto watched = rank_of_thread();
+    if (!watched || watched->rank->options().hold) return;
+    const auto text = watched->rank->board().verdict();
+    if (!text) return;
+    std::copy_n(text->begin(), std::min(size, text->size()), json);
+    length = text->size();
+  });
+  return length;
 }
 
 constexpr lockstep_watcher_v1 kWatcher = {.wrap = wrap,
@@ -117,10 +145,9 @@ __attribute__((visibility("default"))) const lockstep_watcher_v1* lockstep_backe
 __attribute__((visibility("default"))) int lockstep_backend_create_v1(const c10::intrusive_ptr<c10d::Store>*, int, int,
                                                                       const char*, c10::intrusive_ptr<c10d::Backend>*,
                                                                       char* error, std::size_t error_size) {
-  std::strncpy(error,
+  write_reason(error, error_size,
                "the checked backend watches over another one: make it with the wrap function of "
-               "lockstep_backend_watcher_v1",
-               error_size);
+               "lockstep_backend_watcher_v1");
   return 1;
 }
 

@@ -1,5 +1,7 @@
 #include "lockstep/sim/backend/process_ranks.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <fstream>
 #include <iostream>
@@ -26,11 +28,15 @@ c10::intrusive_ptr<c10d::Store> base_of(const c10::intrusive_ptr<c10d::Store>& s
   return prefixed ? prefixed->getUnderlyingNonPrefixStore() : store;
 }
 
-// Differs between hosts and between boots of one: who has the same id shares memory.
+// Who has the same id shares memory and process numbers: containers of one host may share neither.
 std::string host_id() {
   std::ifstream file("/proc/sys/kernel/random/boot_id");
   std::string id;
   std::getline(file, id);
+  for (const char* shared : {"/dev/shm", "/proc/self/ns/pid"}) {
+    struct stat status {};
+    if (stat(shared, &status) == 0) id += "-" + std::to_string(status.st_dev) + "-" + std::to_string(status.st_ino);
+  }
   return id;
 }
 
@@ -39,8 +45,14 @@ std::vector<std::uint8_t> bytes(const std::string& text) { return {text.begin(),
 // The ranks of a host find one board: whoever offers a name first. The others drop the one that they made.
 std::shared_ptr<Board> agree_on_board(c10d::Store& store, const std::string& job, int world_size) {
   auto offered = Board::create(job, world_size);
-  const auto agreed = store.compareSet("lockstep/board/" + host_id(), {}, bytes(offered->name()));
-  const std::string name(agreed.begin(), agreed.end());
+  std::string name;
+  try {
+    const auto agreed = store.compareSet("lockstep/board/" + host_id(), {}, bytes(offered->name()));
+    name.assign(agreed.begin(), agreed.end());
+  } catch (const std::exception&) {
+    Board::remove_name(offered->name());
+    throw;
+  }
   if (name == offered->name()) return offered;
   Board::remove_name(offered->name());
   return Board::open(name);
@@ -68,11 +80,14 @@ std::shared_ptr<WatchedRank> rank_for(const RankRequest& request) {
   }
   lock.unlock();  // the store may take its time
   refresh_modules();
-  const int world_size = 1 + *std::ranges::max_element(request.ranks);
+  const int world_size = std::max(request.world_size, 1 + *std::ranges::max_element(request.ranks));
   auto board = agree_on_board(*request.store, request.job, world_size);
   auto made = std::make_shared<WatchedRank>();
+  made->store = store;
+  const auto module_table = own_module_table();
+  made->modules = ModuleTable::parse(module_table);
   made->rank =
-      CheckedRank::join(std::move(board), rank, request.options, own_module_table(),
+      CheckedRank::join(std::move(board), rank, request.options, module_table,
                         {.resolve = resolve_from_files(), .report = request.is_launched ? nullptr : print_report});
   made->is_launched = request.is_launched;
   // Once all are there nobody opens it by name any more, and nothing can be left behind.
@@ -85,6 +100,13 @@ std::shared_ptr<WatchedRank> rank_for(const RankRequest& request) {
   ranks[key] = made;
   of_thread = made;
   return made;
+}
+
+std::uint64_t WatchedRank::place_hash(const Frames& frames) const {
+  if (frames.count == 0) return 0;
+  const auto address = modules.find(frames.addresses[0]);
+  if (!address || address->module == nullptr) return 0;
+  return mix(mix(0, address->module->path), address->file_offset) | 1;
 }
 
 std::shared_ptr<WatchedRank> rank_of_thread() {

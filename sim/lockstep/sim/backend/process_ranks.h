@@ -8,6 +8,8 @@
 
 #include "lockstep/sim/check/checked_rank.h"
 #include "lockstep/sim/check/monitor.h"
+#include "lockstep/sim/place/capture.h"
+#include "lockstep/sim/place/module_table.h"
 
 namespace lockstep::sim {
 
@@ -15,6 +17,11 @@ namespace lockstep::sim {
 struct WatchedRank {
   ~WatchedRank();
 
+  /// Of the innermost frame, the same in every process of the program; 0: not known.
+  [[nodiscard]] std::uint64_t place_hash(const Frames& frames) const;
+
+  c10::intrusive_ptr<c10d::Store> store;  // by whose address the rank is found
+  ModuleTable modules;
   std::shared_ptr<CheckedRank> rank;
   std::unique_ptr<Monitor> monitor;
   bool is_launched = false;
@@ -24,6 +31,7 @@ struct RankRequest {
   c10::intrusive_ptr<c10d::Store> store;
   std::vector<int> ranks;  ///< global ranks of the group that is being made
   int group_rank = 0;
+  int world_size = 0;  ///< 0: as large as the group's ranks ask for
   std::string job;
   bool is_launched = false;  ///< by a launcher that looks at the board by its name, and removes the name
   CheckOptions options;

@@ -67,7 +67,10 @@ std::shared_ptr<Board> Board::create(const std::string& job, int world_size) {
   const Descriptor file{shm_open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600)};
   if (file.number < 0) fail("make", name);
   const auto bytes = layout::bytes_for(world_size);
-  if (ftruncate(file.number, static_cast<off_t>(bytes)) != 0) fail("size", name);
+  if (ftruncate(file.number, static_cast<off_t>(bytes)) != 0) {
+    remove_name(name);
+    fail("size", name);
+  }
   std::shared_ptr<Board> board(new Board(name, map(file.number, bytes, name), bytes));
   // Fresh pages are zero, which is what every field begins with but these.
   auto& header = board->header();
@@ -109,7 +112,11 @@ std::vector<std::string> Board::names_of(const std::string& job) {
   DIR* folder = opendir(kFolder);
   if (folder == nullptr) return names;
   while (const auto* entry = readdir(folder)) {
-    if (std::string_view(entry->d_name).starts_with(prefix)) names.push_back(std::string("/") + entry->d_name);
+    // Digits after it: a job within this one has a name that goes on with more.
+    const std::string_view name = entry->d_name;
+    const bool is_ours = name.starts_with(prefix) && name.size() > prefix.size() &&
+                         name.find_first_not_of("0123456789", prefix.size()) == std::string_view::npos;
+    if (is_ours) names.push_back("/" + std::string(name));
   }
   closedir(folder);
   return names;

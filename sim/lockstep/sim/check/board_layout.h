@@ -1,9 +1,11 @@
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 
 #include "lockstep/sim/check/call.h"
 #include "lockstep/sim/check/published.h"
@@ -156,6 +158,14 @@ struct Header {
   std::array<Group, kMaxGroups> groups;
   VerdictSpace verdict;
 };
+
+/// Copies return addresses, as many as there is room for. @return how many
+template <std::size_t Size>
+std::uint32_t copy_frames(std::array<std::uint64_t, Size>& to, std::span<const std::uintptr_t> frames) {
+  const auto count = std::min(frames.size(), Size);
+  std::copy_n(frames.begin(), count, to.begin());
+  return static_cast<std::uint32_t>(count);
+}
 
 constexpr std::size_t bytes_for(int world_size) {
   constexpr std::size_t kPage = 4096;

@@ -82,9 +82,10 @@ struct Call {
 struct Context {
   std::int64_t step = 0;
   std::int32_t micro_step = 0;
-  std::uint8_t phase = 6;  ///< accounting::Phase as a number; 6: other
-  std::string_view label;  ///< names of the parameters or the bucket that travel, one per line; may be empty
-  std::string_view place;  ///< "file:line:function" where it is known as text (Python); else empty
+  std::uint8_t phase = 6;        ///< accounting::Phase as a number; 6: other
+  std::string_view label;        ///< names of the parameters or the bucket that travel, one per line; may be empty
+  std::string_view place;        ///< "file:line:function" where it is known as text (Python); else empty
+  std::uint64_t place_hash = 0;  ///< of the place, the same in all processes; 0: not known
   std::span<const std::uintptr_t> frames;  ///< return addresses, the innermost of the user's code first
 };
 std::string_view phase_word(std::uint8_t phase);

@@ -8,9 +8,8 @@
 #include <charconv>
 #include <cstring>
 
-#include "lockstep/sim/check/channels.h"
+#include "lockstep/sim/check/checked_group.h"
 #include "lockstep/sim/check/judge.h"
-#include "lockstep/sim/check/mismatch.h"
 #include "lockstep/sim/check/process.h"
 #include "lockstep/sim/check/verdict_document.h"
 
@@ -24,27 +23,13 @@ std::atomic<std::uint64_t> num_ranks_made{0};
 // How long a thread whose wait has failed holds still while another one ends the process: what it would say now would
 // only hide why the rank ends.
 constexpr useconds_t kExitUs = 3'000'000;
+thread_local bool has_ended_here = false;  // this thread said that the rank ends, or has stood aside already
 
 template <std::size_t Size>
 void copy_text(std::array<char, Size>& to, std::string_view text) {
   const auto length = std::min(text.size(), Size - 1);
   std::copy_n(text.begin(), length, to.begin());
   to[length] = '\0';
-}
-
-template <typename Frames>
-std::uint32_t copy_frames(Frames& to, std::span<const std::uintptr_t> frames) {
-  const auto count = std::min(frames.size(), to.size());
-  std::copy_n(frames.begin(), count, to.begin());
-  return static_cast<std::uint32_t>(count);
-}
-
-void write_line(layout::Line& line, const layout::CallRecord& record) {
-  line.sequence.store(0, std::memory_order_release);
-  line.fingerprint.store(record.fingerprint, std::memory_order_relaxed);
-  line.label_hash.store(record.label_hash, std::memory_order_relaxed);
-  line.number.store(record.number, std::memory_order_relaxed);
-  line.sequence.store(record.sequence, std::memory_order_release);
 }
 
 // Which seat the calling thread has, and of which rank: asked at every call, so that it is remembered per thread.
@@ -62,16 +47,17 @@ layout::ThreadSeat* free_seat(layout::RankSeat& rank, std::int32_t tid) {
   return nullptr;
 }
 
-void free_seats_of_ended_threads(layout::RankSeat& rank) {
-  for (auto& seat : rank.threads) {
-    if (is_thread_of_this_process(seat.tid)) continue;
-    seat.wait.store({});
-    seat.future_wait.store({});
-    seat.tid = 0;
-  }
-}
-
 }  // namespace
+
+void free_if_ended(layout::ThreadSeat& seat) {
+  auto tid = seat.tid.load();
+  if (tid <= 0 || is_thread_of_this_process(tid)) return;
+  constexpr std::int32_t kBeingFreed = -1;
+  if (!seat.tid.compare_exchange_strong(tid, kBeingFreed)) return;  // another thread is at it
+  seat.wait.store({});
+  seat.future_wait.store({});
+  seat.tid = 0;
+}
 
 CheckOptions CheckOptions::with_level(std::string_view word) {
   CheckOptions options;
@@ -124,17 +110,24 @@ std::shared_ptr<CheckedRank> CheckedRank::join(std::shared_ptr<Board> board, int
 
 CheckedRank::~CheckedRank() { leave(); }
 
+// A process that this one forks has the seat in its memory, and no right to it.
+bool CheckedRank::is_ours() const noexcept { return seat_.pid == getpid(); }
+
 void CheckedRank::leave() noexcept {
+  if (!is_ours()) return;
+  has_ended_here = true;
   auto live = layout::Life::live;
   seat_.life.compare_exchange_strong(live, layout::Life::left);
 }
 
 void CheckedRank::fail(std::string_view kind, std::string_view message, std::int64_t step,
                        std::span<const std::uintptr_t> frames) {
+  if (!is_ours()) return;
+  has_ended_here = true;
   layout::Failure failure{.step = step};
   copy_text(failure.kind, kind);
   copy_text(failure.message, message);
-  failure.num_frames = copy_frames(failure.frames, frames);
+  failure.num_frames = layout::copy_frames(failure.frames, frames);
   seat_.failure.store(failure);
   seat_.life.store(layout::Life::failed);
   conclude(to_json(failure_of(*board_, rank_, hooks_.resolve), *board_, hooks_.resolve));
@@ -150,7 +143,9 @@ void CheckedRank::throw_if_judged() const {
 }
 
 void CheckedRank::stand_aside_of_exit() const {
-  if (seat_.life != layout::Life::live) usleep(kExitUs);
+  if (has_ended_here || seat_.life == layout::Life::live) return;
+  has_ended_here = true;  // once is enough
+  usleep(kExitUs);
 }
 
 void CheckedRank::look_for_verdict() const {
@@ -182,7 +177,7 @@ layout::ThreadSeat* CheckedRank::thread_seat() {
   const auto tid = static_cast<std::int32_t>(syscall(SYS_gettid));
   auto* seat = free_seat(seat_, tid);
   if (seat == nullptr) {
-    free_seats_of_ended_threads(seat_);
+    for (auto& candidate : seat_.threads) free_if_ended(candidate);
     seat = free_seat(seat_, tid);
   }
   // A thread without a seat is not remembered: one may become free.
@@ -202,8 +197,13 @@ void CheckedRank::remove_abort(int number) {
 }
 
 void CheckedRank::abort_all() {
-  const std::lock_guard lock(aborts_mutex_);
-  for (const auto& [number, abort] : aborts_) {
+  // Outside the lock: an abort may end works, and with them make and unmake other aborts.
+  std::map<int, std::function<void()>> aborts;
+  {
+    const std::lock_guard lock(aborts_mutex_);
+    aborts = aborts_;
+  }
+  for (const auto& [number, abort] : aborts) {
     try {
       abort();
     } catch (const std::exception&) {  // not every backend can
@@ -242,136 +242,17 @@ std::map<std::int32_t, layout::Wait> CheckedRank::incomplete_futures() {
 }
 
 std::shared_ptr<CheckedGroup> CheckedRank::join_group(std::string_view name, const std::vector<int>& ranks) {
+  for (const int rank : ranks) {
+    if (rank >= board_->world_size()) {
+      throw std::runtime_error("the checked backend watches a world of " + std::to_string(board_->world_size()) +
+                               ", and group " + std::string(name) + " has rank " + std::to_string(rank));
+    }
+  }
   const std::lock_guard lock(mutex_);
   const int instance = num_instances_[{std::string(name), ranks}]++;
   const auto index = board_->group(name, ranks, instance);
   if (index) seat_.groups[static_cast<std::size_t>(*index)].membership.store(layout::Membership::member);
   return std::make_shared<CheckedGroup>(shared_from_this(), index, std::string(name), ranks);
-}
-
-CheckedGroup::CheckedGroup(std::shared_ptr<CheckedRank> rank, std::optional<int> index, std::string name,
-                           std::vector<int> ranks)
-    : rank_(std::move(rank)), index_(index), name_(std::move(name)), ranks_(std::move(ranks)) {}
-
-CheckedGroup::~CheckedGroup() {
-  if (index_) rank_->seat_.groups[static_cast<std::size_t>(*index_)].membership.store(layout::Membership::closed);
-}
-
-layout::Wait CheckedGroup::rendezvous() const {
-  if (!index_) return {};
-  return {.kind = WaitKind::rendezvous, .group = static_cast<std::uint32_t>(*index_), .since_ns = now_ns()};
-}
-
-layout::Wait CheckedGroup::post(const Call& call, const Context& context) {
-  auto& rank = *rank_;
-  if (rank.options_.level == Level::off || !index_) return {};
-  rank.throw_if_judged();
-  rank.thread_seat();
-  layout::CallRecord record{.step = context.step,
-                            .micro_step = context.micro_step,
-                            .peer = call.peer,
-                            .tag = call.tag,
-                            .group = static_cast<std::uint16_t>(*index_),
-                            .operation = static_cast<std::uint8_t>(call.operation),
-                            .form = static_cast<std::uint8_t>(call.form),
-                            .reduce_op = call.reduce_op,
-                            .phase = context.phase,
-                            .asynchronous = call.asynchronous};
-  record.num_frames = static_cast<std::uint8_t>(copy_frames(record.frames, context.frames));
-  if (call.shapes != nullptr) {
-    const auto words = call.shapes->words();
-    record.num_words = static_cast<std::uint8_t>(words.size());
-    std::copy(words.begin(), words.end(), record.words.begin());
-  }
-  record.fingerprint = fingerprint(call);
-  if (rank.options_.strict_places) {
-    for (const auto frame : context.frames) record.fingerprint = mix(record.fingerprint, frame);
-    record.fingerprint = mix(record.fingerprint, context.place);
-  }
-  if (!context.label.empty()) record.label_hash = mix(1, context.label);
-  layout::Wait wait;
-  {
-    const std::lock_guard lock(rank.mutex_);
-    record.label = rank.text(context.label);
-    record.place = rank.text(context.place);
-    record.number = ++rank.num_calls_;
-    if (!call.sends.empty()) {
-      layout::Splits splits{.number = record.number};
-      splits.count = static_cast<std::uint32_t>(std::min<std::size_t>(call.sends.size(), layout::kMaxSplits));
-      std::copy_n(call.sends.begin(), splits.count, splits.sends.begin());
-      std::copy_n(call.receives.begin(), splits.count, splits.receives.begin());
-      rank.seat_.splits[record.number % layout::kSplitsRing].store(splits);
-    }
-    wait = is_point_to_point(call.operation) ? post_to_channel(call, record) : post_collective(record);
-    rank.seat_.num_calls.store(record.number);
-  }
-  const bool is_sampled = rank.options_.level == Level::full || wait.sequence % rank.options_.sample_every == 0;
-  if (is_sampled) compare(call, wait.sequence, record);
-  return wait;
-}
-
-layout::Wait CheckedGroup::post_collective(layout::CallRecord& record) {
-  record.sequence = ++sequence_;
-  rank_->seat_.records[record.number % layout::kRing].store(record);
-  auto& seat = rank_->seat_.groups[static_cast<std::size_t>(*index_)];
-  auto& line = seat.lines[record.sequence % layout::kRing];
-  write_line(line, record);
-  // Sequentially consistent, as the look at the others' counts after it: of two ranks that post at the same time at
-  // least one sees the other.
-  seat.posted.store(record.sequence, std::memory_order_seq_cst);
-  return {.kind = WaitKind::collective,
-          .group = static_cast<std::uint32_t>(*index_),
-          .sequence = record.sequence,
-          .number = record.number};
-}
-
-layout::Wait CheckedGroup::post_to_channel(const Call& call, layout::CallRecord& record) {
-  const ChannelId id{.group = *index_, .peer = call.peer, .tag = call.tag, .sends = call.operation == Operation::send};
-  auto* channel = find_channel(rank_->seat_, id, true);
-  record.sequence = channel == nullptr ? 0 : channel->posted.load(std::memory_order_relaxed) + 1;
-  rank_->seat_.records[record.number % layout::kRing].store(record);
-  if (channel == nullptr) {
-    ++rank_->seat_.num_uncompared;
-    return {};
-  }
-  auto& line = channel->lines[record.sequence % layout::kChannelRing];
-  write_line(line, record);
-  channel->posted.store(record.sequence, std::memory_order_seq_cst);
-  const auto kind = id.sends ? WaitKind::send : call.peer < 0 ? WaitKind::receive_any : WaitKind::receive;
-  return {.kind = kind,
-          .group = static_cast<std::uint32_t>(*index_),
-          .sequence = record.sequence,
-          .number = record.number,
-          .peer = call.peer,
-          .tag = call.tag};
-}
-
-void CheckedGroup::compare(const Call& call, std::uint64_t sequence, const layout::CallRecord& record) {
-  const auto me = static_cast<int>(std::ranges::find(ranks_, rank_->rank_) - ranks_.begin());
-  const Posted posted{.rank = rank_.get(), .group = *index_, .group_rank = me, .sequence = sequence};
-  if (is_point_to_point(call.operation)) {
-    if (call.peer < 0 || sequence == 0) return;
-    compare_ends(posted,
-                 {.group = *index_, .peer = call.peer, .tag = call.tag, .sends = call.operation == Operation::send},
-                 ranks_, record.fingerprint);
-    return;
-  }
-  for (std::size_t member = 0; member < ranks_.size(); ++member) {
-    if (static_cast<int>(member) == me) continue;
-    auto& seat = rank_->board_->seat(ranks_[member]);
-    const auto& theirs = seat.groups[static_cast<std::size_t>(*index_)];
-    if (theirs.posted.load(std::memory_order_seq_cst) < sequence) continue;
-    const auto& line = theirs.lines[sequence % layout::kRing];
-    if (line.sequence.load(std::memory_order_acquire) != sequence) {
-      ++rank_->seat_.num_uncompared;
-      continue;
-    }
-    const bool differs =
-        line.fingerprint.load(std::memory_order_relaxed) != record.fingerprint ||
-        labels_differ(line.label_hash.load(std::memory_order_relaxed), record.label_hash) ||
-        (!call.sends.empty() && splits_differ(posted, call, seat, static_cast<int>(member), line.number));
-    if (differs && line.sequence.load(std::memory_order_acquire) == sequence) throw_mismatch(posted, ranks_);
-  }
 }
 
 WaitScope::WaitScope(const std::shared_ptr<CheckedRank>& rank, layout::Wait wait,
@@ -383,7 +264,7 @@ WaitScope::WaitScope(const std::shared_ptr<CheckedRank>& rank, layout::Wait wait
     return;
   }
   wait.since_ns = now_ns();
-  wait.num_frames = copy_frames(wait.frames, frames);
+  wait.num_frames = layout::copy_frames(wait.frames, frames);
   seat_->wait.store(wait);
 }
 

@@ -61,6 +61,9 @@ struct Hooks {
   std::function<void(const std::string& json)> report;
 };
 
+/// Frees a thread's seat if the thread has ended.
+void free_if_ended(layout::ThreadSeat& seat);
+
 class CheckedGroup;
 
 /// One rank's seat on the board of its world, and what only its own process knows. Safe to use from all its threads.
@@ -114,6 +117,7 @@ class CheckedRank : public std::enable_shared_from_this<CheckedRank> {
 
  private:
   friend class CheckedGroup;
+  [[nodiscard]] bool is_ours() const noexcept;
   void stand_aside_of_exit() const;
   CheckedRank(std::shared_ptr<Board> board, int rank, CheckOptions options, Hooks hooks);
   /// Offset of a text in the arena, put there if need be; 0 when it is empty or the arena is full.
@@ -142,39 +146,6 @@ class CheckedRank : public std::enable_shared_from_this<CheckedRank> {
   std::mutex futures_mutex_;
   std::vector<HandedOut> futures_;
   std::map<std::int32_t, layout::Wait> last_futures_;  // the one that each thread was handed last
-};
-
-/// This rank's end of a checked group.
-class CheckedGroup {
- public:
-  CheckedGroup(std::shared_ptr<CheckedRank> rank, std::optional<int> index, std::string name, std::vector<int> ranks);
-  ~CheckedGroup();
-  CheckedGroup(const CheckedGroup&) = delete;
-  CheckedGroup& operator=(const CheckedGroup&) = delete;
-
-  /// Writes the call onto the board and compares it with those of the members that are there already. Does not wait,
-  /// but for the last few of a mismatch's ranks, to see which of them is the odd one.
-  /// @return what a thread waits for that waits for this call
-  /// @throws VerdictReached  when it does not match, or there is a verdict already
-  layout::Wait post(const Call& call, const Context& context);
-
-  /// What a thread waits for while the group comes together.
-  [[nodiscard]] layout::Wait rendezvous() const;
-
-  [[nodiscard]] const std::shared_ptr<CheckedRank>& rank() const noexcept { return rank_; }
-  [[nodiscard]] int index() const noexcept { return index_.value_or(-1); }
-  [[nodiscard]] const std::vector<int>& ranks() const noexcept { return ranks_; }
-
- private:
-  layout::Wait post_collective(layout::CallRecord& record);
-  layout::Wait post_to_channel(const Call& call, layout::CallRecord& record);
-  void compare(const Call& call, std::uint64_t sequence, const layout::CallRecord& record);
-
-  std::shared_ptr<CheckedRank> rank_;
-  std::optional<int> index_;  // none: the board's table is full, and this group goes unchecked
-  std::string name_;
-  std::vector<int> ranks_;
-  std::uint64_t sequence_ = 0;
 };
 
 /// While it lives, `abort` is called when there is a verdict.

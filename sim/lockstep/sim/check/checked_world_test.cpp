@@ -7,7 +7,7 @@
 #include <functional>
 #include <thread>
 
-#include "lockstep/sim/check/checked_rank.h"
+#include "lockstep/sim/check/checked_group.h"
 #include "lockstep/sim/check/monitor.h"
 
 namespace lockstep::sim {

@@ -114,6 +114,7 @@ struct Judge::View {
   std::vector<RankNode> nodes;
   std::vector<std::vector<Wait>> waits;
   std::vector<std::uint64_t> versions;
+  std::vector<std::uint32_t> still_looks;
 };
 
 Judge::View Judge::view() const {
@@ -121,6 +122,7 @@ Judge::View Judge::view() const {
   for (int rank = 0; rank < board_->world_size(); ++rank) {
     const auto& seat = board_->seat(rank);
     view.versions.push_back(versions_of(seat));
+    view.still_looks.push_back(seat.still_looks);
     RankNode node{.is_gone = is_gone(seat)};
     std::vector<Wait> waits;
     const bool may_wait = !node.is_gone && seat.still_looks >= kStillLooks && seat.is_paused == 0;
@@ -139,8 +141,19 @@ std::optional<std::string> Judge::look() {
   for (const int rank : stuck) {
     found = mix(mix(found, static_cast<std::uint64_t>(rank)), view.versions[static_cast<std::size_t>(rank)]);
   }
-  num_equal_looks_ = found != 0 && found == suspicion_ ? num_equal_looks_ + 1 : 0;
+  // A look counts only if each stuck rank's own monitor has looked again as well: one that gets no time to run says
+  // nothing new.
+  const bool is_news = std::ranges::all_of(stuck, [&](int rank) {
+    const auto index = static_cast<std::size_t>(rank);
+    return still_before_.empty() || view.still_looks[index] > still_before_[index];
+  });
+  if (found == 0 || found != suspicion_) {
+    num_equal_looks_ = 0;
+  } else if (is_news) {
+    ++num_equal_looks_;
+  }
   suspicion_ = found;
+  if (is_news || num_equal_looks_ == 0) still_before_ = view.still_looks;
   const bool any_runs =
       std::ranges::any_of(view.nodes, [](const RankNode& node) { return !node.is_gone && node.needs.empty(); });
   if (found != 0 && num_equal_looks_ >= (any_runs ? kEqualLooksOfSome : kEqualLooks))

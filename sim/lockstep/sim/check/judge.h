@@ -41,6 +41,7 @@ class Judge {
   ResolvePlace resolve_;
   std::uint64_t suspicion_ = 0;  // what the last look found, as a hash; 0: nothing
   int num_equal_looks_ = 0;
+  std::vector<std::uint32_t> still_before_;  // per rank: its monitor's count at the last look
 };
 
 }  // namespace lockstep::sim

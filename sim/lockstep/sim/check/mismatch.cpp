@@ -77,10 +77,16 @@ std::string hint_for(const layout::CallRecord& a, const layout::CallRecord& b) {
   if (labels_differ(a.label_hash, b.label_hash)) {
     return "The ranks make the calls for these tensors in another order. Shapes alone would not have told.";
   }
+  if (a.form != b.form)
+    return "All ranks must use one form of the operation: the plain one, the one on a single tensor, or the coalesced "
+           "one.";
   if (a.reduce_op != b.reduce_op) return "All ranks must reduce with the same operator.";
   if (a.peer != b.peer) return "All ranks must name the same root.";
   if (a.num_words > 0 && b.num_words > 0 && a.words[0] != b.words[0]) {
     return "All ranks must pass the same dtype. Look for a cast, an autocast or a default dtype that one rank lacks.";
+  }
+  if (std::ranges::equal(a.words, b.words) && a.num_words == b.num_words) {
+    return "The calls agree, and come from different lines: --strict-places makes that a mismatch.";
   }
   return "All ranks must pass tensors of one shape. Pad with pad_across_processes, or gather objects.";
 }
@@ -162,7 +168,7 @@ void throw_mismatch(const Posted& posted, const std::vector<int>& members) {
 }
 
 void compare_ends(const Posted& posted, const ChannelId& channel, const std::vector<int>& members,
-                  std::uint64_t print) {
+                  const layout::CallRecord& call) {
   auto& rank = *posted.rank;
   const int partner = members[static_cast<std::size_t>(channel.peer)];
   auto& seat = rank.board().seat(partner);
@@ -174,13 +180,13 @@ void compare_ends(const Posted& posted, const ChannelId& channel, const std::vec
     ++rank.seat().num_uncompared;
     return;
   }
-  if (line.fingerprint.load(std::memory_order_relaxed) == print) return;
+  if (line.fingerprint.load(std::memory_order_relaxed) == call.fingerprint) return;
   const auto their_call = record_of(seat, line.number);
-  const auto my_call = record_of(rank.seat(), rank.seat().num_calls);
-  if (!their_call || !my_call) return;
+  std::atomic_thread_fence(std::memory_order_acquire);
+  if (!their_call || line.sequence.load(std::memory_order_relaxed) != posted.sequence) return;
   const auto found_ns = now_ns();
   VerdictDocument document{.verdict = "mismatch"};
-  const MemberCall mine{.rank = rank.rank(), .call = *my_call};
+  const MemberCall mine{.rank = rank.rank(), .call = call};
   const MemberCall other{.rank = partner, .call = *their_call};
   document.cause =
       sentence({channel.sends ? mine : other}, rank) + "; " + sentence({channel.sends ? other : mine}, rank);

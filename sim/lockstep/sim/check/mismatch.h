@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "lockstep/sim/check/channels.h"
-#include "lockstep/sim/check/checked_rank.h"
+#include "lockstep/sim/check/checked_group.h"
 
 namespace lockstep::sim {
 
@@ -23,7 +23,8 @@ struct Posted {
 
 /// Compares a point-to-point call with the one at the other end of the channel, if that is there.
 /// @throws VerdictReached  when dtype or number of elements differ
-void compare_ends(const Posted& posted, const ChannelId& channel, const std::vector<int>& members, std::uint64_t print);
+void compare_ends(const Posted& posted, const ChannelId& channel, const std::vector<int>& members,
+                  const layout::CallRecord& call);
 
 /// Whether both calls name what travels, and not the same: equal shapes that were swapped.
 constexpr bool labels_differ(std::uint64_t a, std::uint64_t b) { return a != 0 && b != 0 && a != b; }

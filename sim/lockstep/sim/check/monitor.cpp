@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <csignal>
+#include <cstdio>
 #include <set>
 
 #include "lockstep/sim/check/process.h"
@@ -39,19 +40,33 @@ Monitor::Monitor(std::shared_ptr<CheckedRank> rank)
 
 Monitor::~Monitor() {
   is_over_ = true;
-  thread_.join();
+  if (getpid() == pid_) {
+    thread_.join();
+    rank_->seat().still_looks = 0;
+  } else {
+    thread_.detach();  // in a forked child there is no such thread
+  }
   --num_monitors;
 }
 
 bool Monitor::is_lowest_live() const {
   for (int rank = 0; rank < rank_->rank(); ++rank) {
     const auto& seat = rank_->board().seat(rank);
-    if (seat.life == layout::Life::live && start_time_of(seat.pid) == seat.start_time) return false;
+    const bool may_judge = seat.life == layout::Life::live && seat.is_paused == 0;
+    if (may_judge && start_time_of(seat.pid) == seat.start_time) return false;
   }
   return true;
 }
 
 void Monitor::run() {
+  try {
+    watch();
+  } catch (const std::exception& error) {  // the user's program goes on, unwatched
+    std::fprintf(stderr, "lockstep: rank %d is no longer watched: %s\n", rank_->rank(), error.what());
+  }
+}
+
+void Monitor::watch() {
   while (!is_over_) {
     if (rank_->board().wait_for_verdict(kLookMs)) {
       // A rank that is about to exit closes its connections by that; errors in its other threads would get in between.
@@ -101,7 +116,7 @@ void Monitor::look_at_own_threads() {
     const bool has_moved = before == ticks_before_.end() || before->second != thread.cpu_ticks;
     ticks_before_[thread.tid] = thread.cpu_ticks;
     if (thread.tid == self || (num_monitors > 1 && !own.contains(thread.tid))) continue;
-    if (thread.state == 'R' || has_moved) busy.insert(thread.tid);
+    if (thread.state == 'R' || thread.state == 'D' || has_moved) busy.insert(thread.tid);
     // A thread that sleeps for a time may yet make the call. One that never does must not hide a deadlock for good.
     if (!own.contains(thread.tid) && num_looks_at_sleepers_ < kLooksAtSleepers && sleeps_for_a_time(thread.tid)) {
       busy.insert(thread.tid);
@@ -112,11 +127,10 @@ void Monitor::look_at_own_threads() {
   bool has_waiter = false;
   for (auto& thread : seat.threads) {
     const auto tid = thread.tid.load();
-    if (tid == 0) continue;
-    if (!there.contains(tid)) {  // it has ended
-      thread.wait.store({});
-      thread.future_wait.store({});
-      thread.tid = 0;
+    if (tid <= 0) continue;
+    if (!there.contains(tid)) {
+      free_if_ended(thread);  // or it has just begun, and is about its own work
+      is_still = is_still && thread.tid == 0;
       continue;
     }
     const bool is_waiting = waits(thread);

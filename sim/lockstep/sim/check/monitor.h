@@ -1,5 +1,7 @@
 #pragma once
 
+#include <unistd.h>
+
 #include <atomic>
 #include <map>
 #include <memory>
@@ -23,6 +25,7 @@ class Monitor {
 
  private:
   void run();
+  void watch();
   void look_at_own_threads();
   [[nodiscard]] bool is_lowest_live() const;
 
@@ -31,6 +34,7 @@ class Monitor {
   std::map<std::int32_t, std::uint64_t> ticks_before_;  // CPU time per thread at the last look
   std::map<std::int32_t, int> num_sleeping_looks_;      // of threads with an incomplete future
   int num_looks_at_sleepers_ = 0;                       // in this wait
+  pid_t pid_ = getpid();
   std::atomic<bool> is_over_{false};
   std::thread thread_;  // last: it uses the others
 };

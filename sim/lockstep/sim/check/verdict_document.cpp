@@ -102,6 +102,16 @@ std::string joined(const std::vector<std::string_view>& names) {
   return names.size() <= kShown ? text : text + " and " + std::to_string(names.size() - kShown) + " more";
 }
 
+// A bucket may hold hundreds of parameters, and the document has to stay readable, and to fit onto the board.
+std::vector<std::string> shown_labels(std::string_view label) {
+  constexpr std::size_t kShown = 16;
+  const auto names = lines_of(label);
+  std::vector<std::string> shown(names.begin(),
+                                 names.begin() + static_cast<std::ptrdiff_t>(std::min(names.size(), kShown)));
+  if (names.size() > kShown) shown.push_back("and " + std::to_string(names.size() - kShown) + " more");
+  return shown;
+}
+
 // "file:line:function", as the Python adapter writes places.
 PlaceText parse_place(std::string_view text) {
   PlaceText place;
@@ -159,7 +169,7 @@ void add_call(Fields& fields, const RankStanding& standing, const Board& board, 
   fields.number("step", call.step);
   fields.number("micro_step", call.micro_step);
   fields.text("phase", phase_word(call.phase));
-  fields.raw("label", array(lines_of(arena_text(seat, call.label)), quoted));
+  fields.raw("label", array(shown_labels(arena_text(seat, call.label)), quoted));
   if (const auto place = place_text(call, seat, resolve); !place.file.empty()) fields.raw("place", to_json(place));
 }
 

@@ -58,7 +58,6 @@ struct LaunchOptions {
   std::optional<std::chrono::milliseconds> stall;    ///< a rank may keep others waiting so long, verdict `straggler`
   std::string check = "full";                        ///< off, sampled:N, full
   bool strict_places = false;                        ///< differing call sites are a verdict
-  std::optional<std::uint64_t> seed;
   std::optional<std::uint64_t> device_memory_bytes;  ///< the limit of each rank's pretend device
 
   std::optional<int> gdb_rank;  ///< runs under gdb and has the terminal; the others' time-outs do not count

@@ -89,7 +89,7 @@ TEST(Launch, GivesRanksTheirPlaceAsTorchrunDoes) {
   for (const std::string line :
        {"RANK=1", "LOCAL_RANK=1", "WORLD_SIZE=2", "LOCAL_WORLD_SIZE=2", "MASTER_ADDR=127.0.0.1", "LOCKSTEP_SIM=1",
         "LOCKSTEP_BACKEND=checked:gloo", "LOCKSTEP_CHECK=full", "OMP_NUM_THREADS=3",
-        R"(LOCKSTEP_SIM_SPEC={"gear":"process","launched":true,"strict_places":true,"stall_s":2.5})"}) {
+        R"(LOCKSTEP_SIM_SPEC={"launched":true,"strict_places":true,"stall_s":2.5})"}) {
     EXPECT_TRUE(has(variables, "\n" + line + "\n")) << line << " is not in" << variables;
   }
   EXPECT_TRUE(has(variables, "\nMASTER_PORT=2") || has(variables, "\nMASTER_PORT=3"));

@@ -29,10 +29,9 @@ std::string checked_backend(const Variables& environment) {
 
 // What the ranks' checking core has to know; docs/reference/environment.md has it under LOCKSTEP_SIM_SPEC.
 std::string spec_of(const LaunchOptions& options) {
-  Json spec = {{"gear", "process"}, {"launched", true}, {"strict_places", options.strict_places}};
+  Json spec = {{"launched", true}, {"strict_places", options.strict_places}};
   if (!options.function.empty()) spec["function"] = options.function;
   if (options.stall) spec["stall_s"] = seconds_of(*options.stall);
-  if (options.seed) spec["seed"] = *options.seed;
   if (options.device_memory_bytes) spec["device_memory_bytes"] = *options.device_memory_bytes;
   if (options.on_verdict != OnVerdict::end) spec["hold"] = true;  // ranks stay in their waits until they are ended
   return spec.dump();

@@ -1,4 +1,4 @@
-// A training program with a bug that hangs it. Started by itself it stands still until the time-out; find the bug with
+// A training program with a bug that hangs it: on several ranks it stands still until the time-out. Find the bug with
 //
 //   lockstep sim -n 3 -- build/release/bin/02_find_the_deadlock
 //

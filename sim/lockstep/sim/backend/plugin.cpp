@@ -4,11 +4,13 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
+#include <set>
 #include <string_view>
 
 #include "lockstep/comm/backend_plugin.h"
 #include "lockstep/sim/backend/checked_backend.h"
 #include "lockstep/sim/backend/checked_work.h"
+#include "lockstep/sim/check/process.h"
 #include "lockstep/sim/place/capture.h"
 
 namespace {
@@ -25,6 +27,12 @@ CheckOptions options_from(const Json& json) {
   options.hold = spec.value("hold", false);
   options.stall_s = spec.value("stall_s", 0.0);
   return options;
+}
+
+std::set<std::int32_t> thread_ids() {
+  std::set<std::int32_t> tids;
+  for (const auto& thread : threads_of_this_process()) tids.insert(thread.tid);
+  return tids;
 }
 
 void write_reason(char* to, std::size_t size, std::string_view reason) {
@@ -51,7 +59,9 @@ int wrap(const c10::intrusive_ptr<c10d::Store>* store, int rank, int size, const
                                    .options = options_from(json)});
     auto group = watched->rank->join_group(json.value("group", "world"), ranks);
     c10::intrusive_ptr<c10d::Backend> inner;
+    watched->rank->begin_backend(thread_ids());
     const bool is_made = waiting(watched->rank, group->rendezvous(), [&] { return make_inner(context, &inner) == 0; });
+    watched->rank->end_backend(thread_ids());
     if (!is_made) return 1;  // whose reason make_inner's owner knows
     *out = c10::make_intrusive<CheckedBackend>(watched, std::move(group), std::move(inner));
     return 0;

@@ -211,6 +211,24 @@ void CheckedRank::abort_all() {
   }
 }
 
+void CheckedRank::begin_backend(std::set<std::int32_t> threads_before) {
+  const std::lock_guard lock(backend_threads_mutex_);
+  threads_before_ = std::move(threads_before);
+}
+
+void CheckedRank::end_backend(const std::set<std::int32_t>& threads_after) {
+  const std::lock_guard lock(backend_threads_mutex_);
+  for (const auto tid : threads_after) {
+    if (threads_before_ && !threads_before_->contains(tid)) backend_threads_.insert(tid);
+  }
+  threads_before_.reset();
+}
+
+bool CheckedRank::is_backend_thread(std::int32_t tid) {
+  const std::lock_guard lock(backend_threads_mutex_);
+  return backend_threads_.contains(tid) || (threads_before_ && !threads_before_->contains(tid));
+}
+
 void CheckedRank::watch_future(const layout::Wait& wait, std::function<bool()> is_completed) {
   const auto tid = static_cast<std::int32_t>(syscall(SYS_gettid));
   thread_seat();

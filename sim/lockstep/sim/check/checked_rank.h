@@ -6,6 +6,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <span>
 #include <stdexcept>
 #include <string>
@@ -108,6 +109,12 @@ class CheckedRank : public std::enable_shared_from_this<CheckedRank> {
   void remove_abort(int number);
   void abort_all();
 
+  /// A backend is being made; threads that are not among these, and those that are there at the end, serve it: what
+  /// they wait for is the network.
+  void begin_backend(std::set<std::int32_t> threads_before);
+  void end_backend(const std::set<std::int32_t>& threads_after);
+  [[nodiscard]] bool is_backend_thread(std::int32_t tid);
+
   /// A future was handed out that stands for this wait; it cannot be wrapped, so the monitor watches who handed it out.
   void watch_future(const layout::Wait& wait, std::function<bool()> is_completed);
   /// The calling thread's wait in a future has failed: gives the judge a second to find out why.
@@ -143,6 +150,9 @@ class CheckedRank : public std::enable_shared_from_this<CheckedRank> {
   std::mutex aborts_mutex_;
   std::map<int, std::function<void()>> aborts_;
   int next_abort_ = 0;
+  std::mutex backend_threads_mutex_;
+  std::set<std::int32_t> backend_threads_;
+  std::optional<std::set<std::int32_t>> threads_before_;
   std::mutex futures_mutex_;
   std::vector<HandedOut> futures_;
   std::map<std::int32_t, layout::Wait> last_futures_;  // the one that each thread was handed last

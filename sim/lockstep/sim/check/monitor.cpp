@@ -17,8 +17,8 @@ namespace {
 constexpr int kLookMs = 50;
 // A thread sleeps in a future's wait, not in some lock for a moment, when this many looks in a row found it asleep.
 constexpr int kSleepingLooks = 3;
-// How long a thread that sleeps for a time is waited for: 10 s.
-constexpr int kLooksAtSleepers = 200;
+// How long a thread that may act by itself is waited for: 30 s.
+constexpr int kLooksAtSleepers = 600;
 
 // Ranks that are threads of one process share its threads; each answers for its own.
 std::atomic<int> num_monitors{0};
@@ -117,8 +117,11 @@ void Monitor::look_at_own_threads() {
     ticks_before_[thread.tid] = thread.cpu_ticks;
     if (thread.tid == self || (num_monitors > 1 && !own.contains(thread.tid))) continue;
     if (thread.state == 'R' || thread.state == 'D' || has_moved) busy.insert(thread.tid);
-    // A thread that sleeps for a time may yet make the call. One that never does must not hide a deadlock for good.
-    if (!own.contains(thread.tid) && num_looks_at_sleepers_ < kLooksAtSleepers && sleeps_for_a_time(thread.tid)) {
+    // A thread that waits for a time, a child or a file may yet make the call. One that never does must not hide a
+    // deadlock for good.
+    const bool is_users = !own.contains(thread.tid) && !rank_->is_backend_thread(thread.tid);
+    if (is_users && num_looks_at_sleepers_ < kLooksAtSleepers && may_act_by_itself(thread.tid) &&
+        !is_thread_of_libtorch(thread.tid)) {
       busy.insert(thread.tid);
       has_sleeper = true;
     }

@@ -5,6 +5,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <string>
@@ -75,9 +76,18 @@ bool is_thread_of_this_process(pid_t tid) {
   return access(("/proc/self/task/" + std::to_string(tid)).c_str(), F_OK) == 0;
 }
 
-bool sleeps_for_a_time(pid_t tid) {
-  const auto call = system_call_of(tid);
-  return call == SYS_clock_nanosleep || call == SYS_nanosleep;
+bool may_act_by_itself(pid_t tid) {
+  // "number argument0 argument1 ...": the fourth argument of a futex wait is its time-out.
+  const auto text = read_file("/proc/self/task/" + std::to_string(tid) + "/syscall");
+  if (text.empty() || text.front() < '0' || text.front() > '9') return false;  // it runs, or is gone
+  if (std::atol(text.c_str()) != SYS_futex) return true;
+  std::string_view rest = text;
+  for (int field = 0; field < 4; ++field) rest.remove_prefix(std::min(rest.find(' ') + 1, rest.size()));
+  return !rest.starts_with("0x0 ");
+}
+
+bool is_thread_of_libtorch(pid_t tid) {
+  return read_file("/proc/self/task/" + std::to_string(tid) + "/comm").starts_with("pt_");
 }
 
 bool sleeps_in_futex(pid_t tid) { return system_call_of(tid) == SYS_futex; }

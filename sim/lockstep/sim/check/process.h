@@ -23,8 +23,12 @@ std::vector<ThreadLook> threads_of_this_process();
 
 bool is_thread_of_this_process(pid_t tid);
 
-/// Whether the thread of this process sleeps for a time that was set: it will do something by itself.
-bool sleeps_for_a_time(pid_t tid);
+/// Whether the thread of this process waits for something that may come without any other thread of it: a time that was
+/// set, a child process, a file, a signal. It does not while it waits in a futex without end, for another thread.
+bool may_act_by_itself(pid_t tid);
+
+/// Whether the thread belongs to LibTorch, which names its own.
+bool is_thread_of_libtorch(pid_t tid);
 
 /// Whether the thread of this process sleeps in a futex: waits for another thread, not for a time or a file.
 bool sleeps_in_futex(pid_t tid);

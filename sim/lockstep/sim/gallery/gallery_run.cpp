@@ -49,8 +49,7 @@ const report::RankStanding* standing_of(const report::Verdict& verdict, int rank
 
 bool stands_at(const report::RankStanding& standing, const Listing& program, int line) {
   const auto is_marked = [&](const std::optional<Place>& place) {
-    return place && place->line == line &&
-           std::filesystem::path(place->file).filename() == program.file.filename();
+    return place && place->line == line && std::filesystem::path(place->file).filename() == program.file.filename();
   };
   return is_marked(standing.place) || is_marked(standing.waits_at);
 }
@@ -88,9 +87,11 @@ Judgement judge_verdict(const Listing& program, const std::optional<Marker>& exp
     judgement.is_found = judgement.is_rank_right = judgement.is_line_right = verdict.outcome == report::Outcome::ok;
     return judgement;
   }
-  const bool is_verdict = verdict.outcome == report::Outcome::mismatch || verdict.outcome == report::Outcome::deadlock ||
+  const bool is_verdict = verdict.outcome == report::Outcome::mismatch ||
+                          verdict.outcome == report::Outcome::deadlock ||
                           verdict.outcome == report::Outcome::rank_failed;
-  judgement.is_found = is_verdict && (expected->verdict.empty() || expected->verdict == report::to_word(verdict.outcome));
+  judgement.is_found =
+      is_verdict && (expected->verdict.empty() || expected->verdict == report::to_word(verdict.outcome));
   const auto* culprit = standing_of(verdict, expected->rank);
   judgement.is_rank_right = verdict.first == expected->rank || (expected->is_symmetric && culprit != nullptr);
   judgement.is_line_right = culprit != nullptr && stands_at(*culprit, program, expected->line);

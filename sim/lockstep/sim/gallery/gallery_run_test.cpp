@@ -10,7 +10,8 @@ const Listing kLegal{.name = "legal_x", .kind = "legal", .num_ranks = 2, .file =
 const Marker kMarker{.rank = 1, .line = 20, .verdict = "mismatch"};
 
 std::string document(const std::string& verdict, const std::string& first, int line) {
-  return R"({"v": 1, "verdict": ")" + verdict + R"(", "cause": "c", "ranks": [{"rank": 1, "state": "blocked", "place": )" +
+  return R"({"v": 1, "verdict": ")" + verdict +
+         R"(", "cause": "c", "ranks": [{"rank": 1, "state": "blocked", "place": )" +
          R"({"file": "gallery/order.cpp", "line": )" + std::to_string(line) + R"(, "function": "f"}}])" + first +
          R"(, "since_stall_s": 0.25})";
 }

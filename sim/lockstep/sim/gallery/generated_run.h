@@ -11,11 +11,11 @@
 namespace lockstep::sim::gallery {
 
 struct GeneratedOptions {
-  std::filesystem::path program;  ///< the lockstep_gallery to run
-  Variables environment;          ///< what its ranks inherit
-  int num_faulty = 0;             ///< programs with a fault that must be found
-  int num_healthy = 0;            ///< programs without, in which any verdict is a false one
-  std::uint64_t seed = 1;         ///< of the first; the others' count on from it
+  std::filesystem::path program;                      ///< the lockstep_gallery to run
+  Variables environment;                              ///< what its ranks inherit
+  int num_faulty = 0;                                 ///< programs with a fault that must be found
+  int num_healthy = 0;                                ///< programs without, in which any verdict is a false one
+  std::uint64_t seed = 1;                             ///< of the first; the others' count on from it
   std::function<void(const std::string& line)> tell;  ///< gets a line for each program that was missed, as it is found
 };
 

@@ -1,6 +1,9 @@
 // Legal, however odd: several groups, and several threads of a rank.
 #include <chrono>
 #include <cmath>
+#include <condition_variable>
+#include <cstdlib>
+#include <mutex>
 #include <thread>
 
 #include "lockstep/sim/gallery/gallery.h"
@@ -159,6 +162,44 @@ LOCKSTEP_LEGAL(legal_groups_of_one, 3) {
   }
   const auto& mine = alone[static_cast<std::size_t>(rank.rank())];
   for (int i = 0; i <= rank.rank() * 3; ++i) mine.all_reduce(torch::ones({4 + i})).wait();
+  rank.world().barrier().wait();
+}
+
+// A thread of rank 0 compresses a checkpoint by another program, and tells the others by the store when that is done.
+LOCKSTEP_LEGAL(legal_thread_that_waits_for_a_program, 3) {
+  if (rank.rank() != 0) static_cast<void>(rank.store().get("checkpoint"));
+  std::jthread saver;
+  if (rank.rank() == 0) {
+    saver = std::jthread([store = rank.store()]() mutable {
+      if (std::system("sleep 0.8") == 0) store.set("checkpoint", "there");
+    });
+  }
+  rank.world().barrier().wait();
+}
+
+// The same with a thread that wakes up by a time-out of its own.
+LOCKSTEP_LEGAL(legal_thread_that_times_out, 3) {
+  if (rank.rank() != 0) static_cast<void>(rank.store().get("checkpoint"));
+  std::jthread saver;
+  if (rank.rank() == 0) {
+    saver = std::jthread([store = rank.store()]() mutable {
+      std::mutex mutex;
+      std::unique_lock lock(mutex);
+      std::condition_variable().wait_for(lock, milliseconds(800));
+      store.set("checkpoint", "there");
+    });
+  }
+  rank.world().barrier().wait();
+}
+
+// Rank 1 looks for a command, and does without one.
+LOCKSTEP_LEGAL(legal_wait_that_gives_up, 2) {
+  for (int attempt = 0; rank.rank() == 1 && attempt < 3; ++attempt) {
+    try {
+      rank.store().wait({"command"}, milliseconds(400));
+    } catch (const Timeout&) {  // there is none
+    }
+  }
   rank.world().barrier().wait();
 }
 

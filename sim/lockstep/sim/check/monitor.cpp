@@ -92,7 +92,12 @@ void Monitor::look_at_own_threads() {
     const auto wait = thread.wait.load();
     return wait && wait->kind != layout::WaitKind::none;
   };
-  const bool any_waits = std::ranges::any_of(seat.threads, waits);
+  // A thread that came to wait since the last look is no news, and looking at all threads costs some time.
+  const auto last_look = now_ns() - static_cast<std::int64_t>(kLookMs) * 1'000'000;
+  const bool any_waits = std::ranges::any_of(seat.threads, [last_look](const layout::ThreadSeat& thread) {
+    const auto wait = thread.wait.load();
+    return wait && wait->kind != layout::WaitKind::none && wait->since_ns < last_look;
+  });
   if (!any_waits && futures.empty()) {  // the usual case, and a cheap one
     seat.still_looks = 0;
     num_looks_at_sleepers_ = 0;

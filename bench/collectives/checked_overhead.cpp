@@ -1,7 +1,7 @@
 // What checking costs end to end: an all-reduce over Gloo with and without the checked backend, on 2 ranks, in the
 // order A B B A in every round so that a drift of the machine hits both alike. Prints the ratio with its 95 % interval.
 //
-//   checked_overhead [--rounds 40]
+//   checked_overhead [--rounds 160]
 //
 // Exit code 0 if the intervals lie below the limits of docs/benchmarks.md, 1 if not.
 #include <ATen/Functions.h>
@@ -82,7 +82,7 @@ void measure(int rounds) {
 
 int main(int argc, char** argv) {
   CLI::App app{"What the checked backend costs, against plain Gloo."};
-  int rounds = 40;
+  int rounds = 160;
   app.add_option("--rounds", rounds, "rounds of A B B A")->check(CLI::Range(10, 10'000));
   CLI11_PARSE(app, argc, argv);
   try {

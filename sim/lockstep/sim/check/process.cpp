@@ -39,11 +39,14 @@ std::string_view stat_field(std::string_view stat, int number) {
 
 std::uint64_t number_of(std::string_view text) { return std::strtoull(std::string(text).c_str(), nullptr, 10); }
 
-// The number of the system call that the thread is in, or -1.
-long system_call_of(pid_t tid) {
-  const auto text = read_file("/proc/self/task/" + std::to_string(tid) + "/syscall");
-  return text.empty() || text.front() < '0' || text.front() > '9' ? -1 : std::atol(text.c_str());
+// The system call that a thread of this process sleeps in: "number argument0 argument1 ...". Empty when it runs.
+std::string system_call_of(pid_t tid) {
+  auto text = read_file("/proc/self/task/" + std::to_string(tid) + "/syscall");
+  const bool is_call = !text.empty() && text.front() >= '0' && text.front() <= '9';
+  return is_call ? text : std::string();
 }
+
+bool is_futex(const std::string& call) { return !call.empty() && std::atol(call.c_str()) == SYS_futex; }
 
 }  // namespace
 
@@ -77,11 +80,11 @@ bool is_thread_of_this_process(pid_t tid) {
 }
 
 bool may_act_by_itself(pid_t tid) {
-  // "number argument0 argument1 ...": the fourth argument of a futex wait is its time-out.
-  const auto text = read_file("/proc/self/task/" + std::to_string(tid) + "/syscall");
-  if (text.empty() || text.front() < '0' || text.front() > '9') return false;  // it runs, or is gone
-  if (std::atol(text.c_str()) != SYS_futex) return true;
-  std::string_view rest = text;
+  const auto call = system_call_of(tid);
+  if (call.empty()) return false;  // it runs, or is gone
+  if (!is_futex(call)) return true;
+  // The fourth argument of a futex wait is its time-out.
+  std::string_view rest = call;
   for (int field = 0; field < 4; ++field) rest.remove_prefix(std::min(rest.find(' ') + 1, rest.size()));
   return !rest.starts_with("0x0 ");
 }
@@ -90,6 +93,6 @@ bool is_thread_of_libtorch(pid_t tid) {
   return read_file("/proc/self/task/" + std::to_string(tid) + "/comm").starts_with("pt_");
 }
 
-bool sleeps_in_futex(pid_t tid) { return system_call_of(tid) == SYS_futex; }
+bool sleeps_in_futex(pid_t tid) { return is_futex(system_call_of(tid)); }
 
 }  // namespace lockstep::sim

@@ -58,9 +58,9 @@ int main(int argc, char** argv) {
       "the README.\n"
       "Example: lockstep sim -n 4 -- ./train");
   int exit_code = to_int(ExitCode::ok);
-  auto program = lockstep::cli::take_program(argc, argv);
+  auto line = lockstep::cli::take_program(argc, argv);
   lockstep::cli::add_env_command(app);
-  lockstep::cli::add_sim_command(app, std::move(program), exit_code);
+  lockstep::cli::add_sim_command(app, std::move(line), exit_code);
   const int code = run(app, argc, argv, exit_code);
   std::cout.flush();
   if (std::cout || code != to_int(ExitCode::ok)) return code;

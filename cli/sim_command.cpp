@@ -1,10 +1,12 @@
 #include "sim_command.h"
 
+#include <fmt/format.h>
 #include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <filesystem>
 #include <iostream>
 #include <memory>
@@ -14,6 +16,7 @@
 
 #include "gallery_command.h"
 #include "lockstep/base/error.h"
+#include "lockstep/launch/pipe_lines.h"
 #include "lockstep/sim/report/text_report.h"
 #include "lockstep/sim/world/launch.h"
 #include "lockstep/sim/world/run_folder.h"
@@ -33,8 +36,9 @@ struct Arguments {
   std::optional<double> timeout_s;
   std::string check = "full";
   bool strict_places = false;
-  std::optional<std::uint64_t> device_memory_bytes;
+  std::optional<std::string> device_memory;
   std::optional<int> gdb_rank;
+  std::optional<int> pdb_rank;
   std::string on_verdict = "end";
   std::string out;
   bool as_json = false;
@@ -59,23 +63,51 @@ void add_options(CLI::App& command, Arguments& to) {
   add("--stall", to.stall_s, "SECONDS", "a rank that lets others wait longer is a straggler");
   add("--timeout", to.timeout_s, "SECONDS", "the whole run may take no longer");
   add("--check", to.check, "LEVEL", "off, sampled:N (every N-th call) or full")->capture_default_str();
-  add("--device-memory", to.device_memory_bytes, "SIZE",
-      "of each rank's pretend device, such as 64MiB, for programs with sim::main")
-      ->transform(CLI::AsSizeValue(/*kb_is_1000=*/true).description(""));
-  add("--gdb", to.gdb_rank, "RANK", "runs under gdb, here in the terminal; the others wait for it");
+  add("--device-memory", to.device_memory, "SIZE",
+      "of each rank's pretend device, such as 64MiB, for programs with sim::main");
+  auto* gdb = add("--gdb", to.gdb_rank, "RANK", "runs under gdb, here in the terminal; the others wait for it");
+  add("--pdb", to.pdb_rank, "RANK", "the same under pdb, for a Python program")->excludes(gdb);
   add_word("--on-verdict", to.on_verdict, {"end", "stacks", "hold"},
-           "end the ranks, show the stacks of all their threads first, or keep them for a debugger");
+           "end the ranks, show the stacks of all their threads first, or keep them for a debugger (which takes a "
+           "terminal)");
   add("--out", to.out, "FOLDER",
-      "keeps the run and the ranks' output, which is not shown then (default: lockstep-runs/<time>-<pid> when there is "
-      "a verdict)");
+      "keeps the run and the ranks' output, which is not shown then; it holds one run (default: "
+      "lockstep-runs/<time>-<pid> when there is a verdict)");
   command.add_flag("--json", to.as_json, "print the verdict document; the ranks' stdout goes to stderr");
   command.add_flag("--quiet", to.is_quiet, "print nothing of our own when all is well");
   add_word("--color", to.color, {"auto", "always", "never"}, "colours, for which NO_COLOR counts as well");
 }
 
-std::optional<std::chrono::milliseconds> milliseconds_of(const std::optional<double>& seconds) {
+std::optional<std::chrono::milliseconds> milliseconds_of(const std::string& option,
+                                                         const std::optional<double>& seconds) {
+  constexpr double kMost = 1e9;  // thirty years
   if (!seconds) return std::nullopt;
-  return std::chrono::milliseconds(static_cast<long long>(*seconds * 1000));
+  if (!(*seconds > 0 && *seconds <= kMost)) {
+    throw InvalidArgument({.where = option,
+                           .expected = "a number of seconds above 0, and at most a thousand million",
+                           .got = fmt::format("{}", *seconds)});
+  }
+  return std::chrono::milliseconds(static_cast<long long>(std::ceil(*seconds * 1000)));
+}
+
+std::optional<std::uint64_t> bytes_of(const std::string& option, const std::optional<std::string>& size) {
+  if (!size) return std::nullopt;
+  auto bytes = *size;
+  bool is_size = !bytes.starts_with('-');
+  try {
+    is_size = is_size && CLI::AsSizeValue(/*kb_is_1000=*/true)(bytes).empty() && bytes != "0";
+  } catch (const CLI::ValidationError&) {
+    is_size = false;
+  }
+  if (is_size) return std::stoull(bytes);
+  throw InvalidArgument({.where = option, .expected = "a size above 0, such as 64MiB", .got = "'" + *size + "'"});
+}
+
+std::optional<sim::DebuggedRank> debugged_of(const Arguments& arguments) {
+  using enum sim::DebuggedRank::Debugger;
+  if (arguments.pdb_rank) return sim::DebuggedRank{.rank = *arguments.pdb_rank, .debugger = pdb};
+  if (arguments.gdb_rank) return sim::DebuggedRank{.rank = *arguments.gdb_rank, .debugger = gdb};
+  return std::nullopt;
 }
 
 bool is_coloured(const Arguments& arguments, const state::Environment& environment, int stream) {
@@ -93,10 +125,10 @@ sim::OnVerdict on_verdict_of(const Arguments& arguments) {
   return arguments.on_verdict == "hold" ? sim::OnVerdict::hold : sim::OnVerdict::end;
 }
 
-sim::LaunchOptions options_of(const Arguments& arguments, const std::vector<std::string>& program) {
+sim::LaunchOptions options_of(const Arguments& arguments, const CommandLine& line) {
   const auto environment = state::Environment::of_process();
   return {.num_ranks = arguments.num_ranks,
-          .argv = program,
+          .argv = line.program,
           .function = arguments.function,
           .environment = environment.variables(),
           .output = output_of(arguments),
@@ -106,12 +138,14 @@ sim::LaunchOptions options_of(const Arguments& arguments, const std::vector<std:
           .stdout_to_stderr = arguments.as_json,
           .tell = [](std::string_view text) { std::cerr << "lockstep sim: " << text << std::endl; },
           .is_quiet = arguments.is_quiet,
-          .timeout = milliseconds_of(arguments.timeout_s),
-          .stall = milliseconds_of(arguments.stall_s),
+          .holds_back = true,
+          .command_line = line.all,
+          .timeout = milliseconds_of("--timeout", arguments.timeout_s),
+          .stall = milliseconds_of("--stall", arguments.stall_s),
           .check = arguments.check,
           .strict_places = arguments.strict_places,
-          .device_memory_bytes = arguments.device_memory_bytes,
-          .gdb_rank = arguments.gdb_rank,
+          .device_memory_bytes = bytes_of("--device-memory", arguments.device_memory),
+          .debugged = debugged_of(arguments),
           .on_verdict = on_verdict_of(arguments)};
 }
 
@@ -126,58 +160,80 @@ void print_verdict(const sim::LaunchResult& result, const Arguments& arguments) 
   std::cout << sim::report::to_text(verdict, {.colour = colour}) << std::flush;
 }
 
-// A run that went well, or that the user ended, leaves nothing unless it was asked to.
+// A run that went well leaves nothing unless it was asked to.
 void keep(const sim::LaunchResult& result, const Arguments& arguments) {
-  const auto word = nlohmann::json::parse(result.verdict).value("verdict", "");
-  if (arguments.out.empty() && (word == "ok" || word == "interrupted")) return;
+  if (arguments.out.empty() && nlohmann::json::parse(result.verdict).value("verdict", "") == "ok") return;
   const std::filesystem::path folder =
       arguments.out.empty() ? sim::default_run_folder() : std::filesystem::path(arguments.out);
   sim::write_run_folder(folder, result);
-  if (!arguments.is_quiet) std::cerr << "lockstep sim: kept in " << folder.string() << std::endl;
+  if (arguments.is_quiet) return;
+  std::cerr << "lockstep sim: kept in " << folder.string() << std::endl;
+  std::ptrdiff_t held = 0;
+  for (const auto& rank : result.ranks) held += std::ranges::count(rank.held(), '\n');
+  if (held == 0) return;
+  std::cerr << "lockstep sim: " << held << " further " << (held == 1 ? "line of a rank" : "lines of ranks")
+            << " after the verdict " << (held == 1 ? "is" : "are") << " in " << (folder / "rank*.log").string()
+            << std::endl;
 }
 
-int simulate(const Arguments& arguments, const std::vector<std::string>& program) {
+// What was held back, where it cannot be kept.
+void print_held(const sim::LaunchResult& result) {
+  for (const auto& rank : result.ranks) {
+    std::cerr << launch::with_label("[rank " + std::to_string(rank.rank) + "] ", rank.held());
+  }
+  std::cerr << std::flush;
+}
+
+int simulate(const Arguments& arguments, const CommandLine& line) {
   if (arguments.gear != "process") {
     throw NotSupported({.where = kWhere,
                         .expected = "--gear process",
                         .got = "--gear " + arguments.gear + ", which is not built yet"});
   }
-  if (!arguments.out.empty()) sim::make_folder(arguments.out);
-  const auto result = sim::run(options_of(arguments, program));
+  const auto options = options_of(arguments, line);
+  if (!arguments.out.empty()) sim::make_run_folder(arguments.out);
+  const auto result = sim::run(options);
   print_verdict(result, arguments);
   try {
     keep(result, arguments);
   } catch (const Error& error) {  // the run's own outcome counts for more
     std::cerr << "lockstep sim: not kept: " << error.what() << std::endl;
+    print_held(result);
   }
   return result.exit_code;
 }
 
 }  // namespace
 
-std::vector<std::string> take_program(int& argc, char** argv) {
+CommandLine take_program(int& argc, char** argv) {
   char** const end = argv + argc;
   char** const mark = std::find(argv, end, std::string_view("--"));
-  if (mark == end) return {};
+  CommandLine line{.all = {argv, end}};
+  if (mark == end) return line;
   argc = static_cast<int>(mark - argv);
-  return {mark + 1, end};
+  line.program.assign(mark + 1, end);
+  return line;
 }
 
-void add_sim_command(CLI::App& app, std::vector<std::string> program, int& exit_code) {
+void add_sim_command(CLI::App& app, CommandLine line, int& exit_code) {
   auto* command = app.add_subcommand(
       "sim", "Run a program's ranks here, watched: lockstep sim [-n N] [OPTIONS] -- PROGRAM [ARGUMENTS]");
   command->footer(
       "Every collective is checked before it runs, and a deadlock is proved instead of waited for.\n"
       "Example: lockstep sim -n 4 -- ./train --epochs 2\n"
+      "Example: lockstep sim -n 4 --stall 5 --on-verdict stacks -- python train.py\n"
+      "Example: lockstep sim -n 2 --gdb 1 -- ./train (--pdb 1 for python train.py)\n"
+      "Example: lockstep sim -n 2 --function train --device-memory 64MiB -- ./program\n"
+      "Example: lockstep sim -n 2 --check sampled:100 --timeout 600 --json --out run1 -- ./train\n"
       "Example: lockstep sim -- torchrun --nproc-per-node 4 train.py");
   command->allow_extras();
   const auto arguments = std::make_shared<Arguments>();
   add_options(*command, *arguments);
   add_gallery_command(*command, exit_code);
-  command->callback([command, arguments, program = std::move(program), &exit_code] {
+  command->callback([command, arguments, line = std::move(line), &exit_code] {
     if (!command->get_subcommands().empty()) {
-      if (!program.empty())
-        throw InvalidArgument({.where = "sim gallery", .expected = "no program", .got = program.front()});
+      if (!line.program.empty())
+        throw InvalidArgument({.where = "sim gallery", .expected = "no program", .got = line.program.front()});
       return;
     }
     if (const auto extra = command->remaining(); !extra.empty()) {
@@ -186,7 +242,7 @@ void add_sim_command(CLI::App& app, std::vector<std::string> program, int& exit_
                              .got = extra.front(),
                              .fix = "lockstep sim --help shows the options."});
     }
-    exit_code = simulate(*arguments, program);
+    exit_code = simulate(*arguments, line);
   });
 }
 

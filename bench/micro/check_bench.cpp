@@ -41,7 +41,7 @@ layout::Wait post(CheckedGroup& group) {
   shapes.add(6, {1024, 256});
   const auto frames = capture_frames();
   return group.post({.operation = Operation::allreduce, .reduce_op = 0, .shapes = &shapes},
-                    {.frames = {frames.addresses.data(), static_cast<std::size_t>(frames.count)}});
+                    {.site = {.frames = {frames.addresses.data(), static_cast<std::size_t>(frames.count)}}});
 }
 
 void PostAndCompare(benchmark::State& state) {

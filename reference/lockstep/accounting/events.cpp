@@ -35,11 +35,6 @@ Json fields(const GeneratorUse& e) { return {{"generator", e.generator}, {"use",
 
 }  // namespace
 
-std::string_view to_word(Phase phase) {
-  constexpr std::array words = {"load", "forward", "backward", "step", "eval", "save", "other"};
-  return words.at(static_cast<std::size_t>(phase));
-}
-
 std::string_view name_of(const Event& event) {
   constexpr std::array names = {"run_begin",      "epoch_begin",    "batch",    "forward",
                                 "backward",       "collective",     "reduced",  "clipped",

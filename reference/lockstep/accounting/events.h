@@ -6,13 +6,10 @@
 #include <variant>
 #include <vector>
 
+#include "lockstep/accounting/phase.h"
 #include "lockstep/base/export.h"
 
 namespace lockstep::accounting {
-
-/// What the rank is doing, as far as the training loop has said.
-enum class Phase { load, forward, backward, step, eval, save, other };
-LOCKSTEP_API std::string_view to_word(Phase phase);
 
 /// Where in its run a rank emitted an event.
 struct Stamp {

@@ -30,10 +30,7 @@ std::vector<std::vector<std::int64_t>> shapes_of(const Tensors& tensors) {
 
 AccountedBackend::AccountedBackend(c10::intrusive_ptr<c10d::Backend> inner, Capabilities capabilities,
                                    std::shared_ptr<GroupContext> group)
-    : Backend(inner->getRank(), inner->getSize()),
-      inner_(std::move(inner)),
-      capabilities_(std::move(capabilities)),
-      group_(std::move(group)) {}
+    : ForwardingBackend(std::move(inner)), capabilities_(std::move(capabilities)), group_(std::move(group)) {}
 
 std::uint64_t AccountedBackend::account_for(const Call& call) {
   const auto sequence = ++sequence_;
@@ -132,7 +129,7 @@ AccountedBackend::WorkPtr AccountedBackend::allreduce(Tensors& tensors, const c1
       {.operation = "allreduce", .inputs = &tensors, .reduce_op = options.reduceOp, .asynchronous = options.asyncOp},
       [&](StandIns& stand_ins) {
         auto given = stand_ins.targets(tensors);
-        return inner_->allreduce(given, asked(options, given.front()));
+        return inner().allreduce(given, asked(options, given.front()));
       });
 }
 
@@ -140,7 +137,7 @@ AccountedBackend::WorkPtr AccountedBackend::allreduce_sparse(Tensors& tensors, c
   require_one("allreduce", tensors.size());
   const Tensors values{tensors.front()._values()};  // what travels, besides the indices
   return run({.operation = "allreduce", .inputs = &values, .reduce_op = options.reduceOp},
-             [&](StandIns&) { return inner_->allreduce_sparse(tensors, options); });
+             [&](StandIns&) { return inner().allreduce_sparse(tensors, options); });
 }
 
 AccountedBackend::WorkPtr AccountedBackend::allreduce_coalesced(Tensors& tensors,
@@ -150,7 +147,7 @@ AccountedBackend::WorkPtr AccountedBackend::allreduce_coalesced(Tensors& tensors
       {.operation = "allreduce", .inputs = &tensors, .reduce_op = options.reduceOp, .asynchronous = options.asyncOp},
       [&](StandIns& stand_ins) {
         auto given = stand_ins.targets(tensors);
-        return inner_->allreduce_coalesced(given, asked(options, given.front()));
+        return inner().allreduce_coalesced(given, asked(options, given.front()));
       });
 }
 
@@ -166,7 +163,7 @@ AccountedBackend::WorkPtr AccountedBackend::reduce(Tensors& tensors, const c10d:
                const bool is_root = options.rootRank == getRank();
                Tensors given =
                    is_root ? stand_ins.targets(tensors) : Tensors{tensors.front().clone(at::MemoryFormat::Contiguous)};
-               return inner_->reduce(given, asked(options, given.front()));
+               return inner().reduce(given, asked(options, given.front()));
              });
 }
 
@@ -178,7 +175,7 @@ AccountedBackend::WorkPtr AccountedBackend::broadcast(Tensors& tensors, const c1
               .asynchronous = options.asyncOp},
              [&](StandIns& stand_ins) {
                auto given = stand_ins.targets(tensors);
-               return inner_->broadcast(given, options);
+               return inner().broadcast(given, options);
              });
 }
 
@@ -188,7 +185,7 @@ AccountedBackend::WorkPtr AccountedBackend::allgather(std::vector<Tensors>& outp
   return run({.operation = "allgather", .inputs = &inputs, .asynchronous = options.asyncOp}, [&](StandIns& stand_ins) {
     auto from = stand_ins.sources(inputs);
     auto to = stand_ins.targets(outputs);
-    return inner_->allgather(to, from, options);
+    return inner().allgather(to, from, options);
   });
 }
 
@@ -199,7 +196,7 @@ AccountedBackend::WorkPtr AccountedBackend::_allgather_base(at::Tensor& output, 
     // Flat, since Gloo wants the output's rows to be shaped as the input.
     auto from = stand_ins.source(input).view(-1);
     auto to = stand_ins.target(output).view(-1);
-    return inner_->_allgather_base(to, from, options);
+    return inner()._allgather_base(to, from, options);
   });
 }
 
@@ -209,7 +206,7 @@ AccountedBackend::WorkPtr AccountedBackend::allgather_coalesced(std::vector<Tens
   return run({.operation = "allgather", .inputs = &inputs, .asynchronous = options.asyncOp}, [&](StandIns& stand_ins) {
     auto from = stand_ins.sources(inputs);
     auto to = stand_ins.targets(outputs);
-    return inner_->allgather_coalesced(to, from, options);
+    return inner().allgather_coalesced(to, from, options);
   });
 }
 
@@ -219,7 +216,7 @@ AccountedBackend::WorkPtr AccountedBackend::allgather_into_tensor_coalesced(Tens
   return run({.operation = "allgather", .inputs = &inputs, .asynchronous = options.asyncOp}, [&](StandIns& stand_ins) {
     auto from = stand_ins.sources(inputs);
     auto to = stand_ins.targets(outputs);
-    return inner_->allgather_into_tensor_coalesced(to, from, options);
+    return inner().allgather_into_tensor_coalesced(to, from, options);
   });
 }
 
@@ -233,7 +230,7 @@ AccountedBackend::WorkPtr AccountedBackend::gather(std::vector<Tensors>& outputs
              [&](StandIns& stand_ins) {
                auto from = stand_ins.sources(inputs);
                auto to = stand_ins.targets(outputs);
-               return inner_->gather(to, from, options);
+               return inner().gather(to, from, options);
              });
 }
 
@@ -248,7 +245,7 @@ AccountedBackend::WorkPtr AccountedBackend::scatter(Tensors& outputs, std::vecto
              [&](StandIns& stand_ins) {
                auto from = stand_ins.sources(inputs);
                auto to = stand_ins.targets(outputs);
-               return inner_->scatter(to, from, options);
+               return inner().scatter(to, from, options);
              });
 }
 
@@ -263,7 +260,7 @@ AccountedBackend::WorkPtr AccountedBackend::reduce_scatter(Tensors& outputs, std
              [&](StandIns& stand_ins) {
                auto from = stand_ins.sources(inputs);
                auto to = stand_ins.targets(outputs);
-               return inner_->reduce_scatter(to, from, asked(options, to.front()));
+               return inner().reduce_scatter(to, from, asked(options, to.front()));
              });
 }
 
@@ -277,7 +274,7 @@ AccountedBackend::WorkPtr AccountedBackend::_reduce_scatter_base(at::Tensor& out
              [&](StandIns& stand_ins) {
                auto from = stand_ins.source(input).view(-1);
                auto to = stand_ins.target(output).view(-1);
-               return inner_->_reduce_scatter_base(to, from, asked(options, to));
+               return inner()._reduce_scatter_base(to, from, asked(options, to));
              });
 }
 
@@ -291,7 +288,7 @@ AccountedBackend::WorkPtr AccountedBackend::reduce_scatter_tensor_coalesced(Tens
              [&](StandIns& stand_ins) {
                auto from = stand_ins.sources(inputs);
                auto to = stand_ins.targets(outputs);
-               return inner_->reduce_scatter_tensor_coalesced(to, from, asked(options, from.front()));
+               return inner().reduce_scatter_tensor_coalesced(to, from, asked(options, from.front()));
              });
 }
 
@@ -308,7 +305,7 @@ AccountedBackend::WorkPtr AccountedBackend::alltoall_base(at::Tensor& output, at
   return run({.operation = "alltoall", .inputs = &inputs, .asynchronous = options.asyncOp}, [&](StandIns& stand_ins) {
     auto from = stand_ins.source(input);
     auto to = stand_ins.target(output);
-    return inner_->alltoall_base(to, from, output_splits, input_splits, options);
+    return inner().alltoall_base(to, from, output_splits, input_splits, options);
   });
 }
 
@@ -318,7 +315,7 @@ AccountedBackend::WorkPtr AccountedBackend::alltoall(Tensors& outputs, Tensors& 
   return run({.operation = "alltoall", .inputs = &inputs, .asynchronous = options.asyncOp}, [&](StandIns& stand_ins) {
     auto from = stand_ins.sources(inputs);
     auto to = stand_ins.targets(outputs);
-    return inner_->alltoall(to, from, options);
+    return inner().alltoall(to, from, options);
   });
 }
 
@@ -327,7 +324,7 @@ AccountedBackend::WorkPtr AccountedBackend::send(Tensors& tensors, int to, int t
   capabilities_.require_tag(tag);
   return run({.operation = "send", .inputs = &tensors, .peer = to, .tag = tag}, [&](StandIns& stand_ins) {
     auto given = stand_ins.sources(tensors);
-    return inner_->send(given, to, tag);
+    return inner().send(given, to, tag);
   });
 }
 
@@ -336,7 +333,7 @@ AccountedBackend::WorkPtr AccountedBackend::recv(Tensors& tensors, int from, int
   capabilities_.require_tag(tag);
   return run({.operation = "recv", .inputs = &tensors, .peer = from, .tag = tag}, [&](StandIns& stand_ins) {
     auto given = stand_ins.targets(tensors);
-    return inner_->recv(given, from, tag);
+    return inner().recv(given, from, tag);
   });
 }
 
@@ -345,14 +342,14 @@ AccountedBackend::WorkPtr AccountedBackend::recvAnysource(Tensors& tensors, int 
   capabilities_.require_tag(tag);
   return run({.operation = "recv", .inputs = &tensors, .tag = tag}, [&](StandIns& stand_ins) {
     auto given = stand_ins.targets(tensors);
-    return inner_->recvAnysource(given, tag);
+    return inner().recvAnysource(given, tag);
   });
 }
 
 AccountedBackend::WorkPtr AccountedBackend::barrier(const c10d::BarrierOptions& options) {
   const Tensors nothing;
   return run({.operation = "barrier", .inputs = &nothing, .asynchronous = options.asyncOp},
-             [&](StandIns&) { return inner_->barrier(options); });
+             [&](StandIns&) { return inner().barrier(options); });
 }
 
 void AccountedBackend::monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) {
@@ -364,7 +361,7 @@ void AccountedBackend::monitoredBarrier(const c10d::BarrierOptions& options, boo
   posted(*group_, operation, [&] {
     try {
       const WatchedCall watched(*group_, nothing);
-      inner_->monitoredBarrier(options, wait_all_ranks);
+      inner().monitoredBarrier(options, wait_all_ranks);
     } catch (const std::exception& error) {  // Gloo's own list of those who did not come
       if (std::string_view(error.what()).find("does not support") != std::string_view::npos) throw;
       throw_verdict();

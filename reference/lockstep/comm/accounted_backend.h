@@ -1,7 +1,5 @@
 #pragma once
 
-#include <torch/csrc/distributed/c10d/Backend.hpp>
-
 #include <atomic>
 #include <memory>
 #include <optional>
@@ -9,6 +7,7 @@
 #include <vector>
 
 #include "lockstep/comm/capabilities.h"
+#include "lockstep/comm/forwarding_backend.h"
 #include "lockstep/comm/group_context.h"
 
 namespace lockstep::comm {
@@ -18,23 +17,14 @@ namespace lockstep::comm {
 /// - counted, and shown to the event stream (accounting);
 /// - passed on with tensors as the backend takes them (StandIns);
 /// - answered with a TrackedWork, whose errors name ranks.
-class AccountedBackend final : public c10d::Backend {
+class AccountedBackend final : public ForwardingBackend {
  public:
-  using Tensors = std::vector<at::Tensor>;
-  using WorkPtr = c10::intrusive_ptr<c10d::Work>;
-
   AccountedBackend(c10::intrusive_ptr<c10d::Backend> inner, Capabilities capabilities,
                    std::shared_ptr<GroupContext> group);
 
   [[nodiscard]] const Capabilities& capabilities() const noexcept { return capabilities_; }
 
-  const std::string getBackendName() const override { return inner_->getBackendName(); }
-  c10::intrusive_ptr<Options> getBackendOptions() override { return inner_->getBackendOptions(); }
-  void setTimeout(std::chrono::milliseconds timeout) override { inner_->setTimeout(timeout); }
-  void setSequenceNumberForGroup() override { inner_->setSequenceNumberForGroup(); }
   std::uint64_t getSequenceNumberForGroup() override { return sequence_; }
-  void abort() override { inner_->abort(); }
-  void shutdown() override { inner_->shutdown(); }
 
   WorkPtr allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
   WorkPtr allreduce_sparse(Tensors& tensors, const c10d::AllreduceOptions& options) override;
@@ -83,7 +73,6 @@ class AccountedBackend final : public c10d::Backend {
   void refuse_what_cannot_be(const Call& call) const;
   std::uint64_t account_for(const Call& call);
 
-  c10::intrusive_ptr<c10d::Backend> inner_;
   Capabilities capabilities_;
   std::shared_ptr<GroupContext> group_;
   std::atomic<std::uint64_t> sequence_{0};

@@ -1,41 +1,14 @@
 // The only file that includes ProcessGroupGloo.hpp: the distribution's Gloo headers are older than the Gloo inside
 // LibTorch, so no gloo:: type may be constructed, derived from or caught here; devices stay opaque.
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <csignal>
-#include <filesystem>
-#include <map>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
 
 #include "lockstep/comm/backend_makers.h"
+#include "lockstep/comm/open_sockets.h"
 #include "lockstep/comm/rendezvous_store.h"
 
 namespace lockstep::comm {
 namespace {
-
-using Sockets = std::map<int, std::string>;  // descriptor -> "socket:[inode]", which no later socket has
-
-std::string link_of(int descriptor) {
-  std::error_code gone;
-  return std::filesystem::read_symlink("/proc/self/fd/" + std::to_string(descriptor), gone);
-}
-
-// Gloo accepts connections on a thread of its own, which ends the process when its socket is shut down.
-bool is_listening(int descriptor) {
-  int value = 0;
-  socklen_t size = sizeof(value);
-  return getsockopt(descriptor, SOL_SOCKET, SO_ACCEPTCONN, &value, &size) == 0 && value != 0;
-}
-
-Sockets open_sockets() {
-  Sockets sockets;
-  for (const auto& entry : std::filesystem::directory_iterator("/proc/self/fd")) {
-    const int descriptor = std::stoi(entry.path().filename());
-    if (auto link = link_of(descriptor); link.starts_with("socket:")) sockets[descriptor] = std::move(link);
-  }
-  return sockets;
-}
 
 // Gloo as c10d wraps it closes its sockets only when it is destroyed, and destroying it waits for pending calls. A rank
 // that has failed must be seen to be gone at once, so abort() shuts its sockets down: every wait here and at the peers
@@ -45,11 +18,7 @@ class AbortableGloo final : public c10d::ProcessGroupGloo {
   using ProcessGroupGloo::ProcessGroupGloo;
 
   void set_sockets(Sockets sockets) { sockets_ = std::move(sockets); }
-  void abort() override {
-    for (const auto& [descriptor, link] : sockets_) {
-      if (link_of(descriptor) == link && !is_listening(descriptor)) ::shutdown(descriptor, SHUT_RDWR);
-    }
-  }
+  void abort() override { shut_down(sockets_); }
 
  private:
   Sockets sockets_;
@@ -75,12 +44,7 @@ MadeBackend make_gloo(const BackendRequest& request) {
   const auto before = open_sockets();
   const auto gloo =
       c10::make_intrusive<AbortableGloo>(rendezvous_store(request), request.world.rank, request.world.size, options);
-  auto opened = open_sockets();
-  std::erase_if(opened, [&before](const auto& socket) {
-    const auto old = before.find(socket.first);
-    return old != before.end() && old->second == socket.second;
-  });
-  gloo->set_sockets(std::move(opened));
+  gloo->set_sockets(sockets_opened_since(before));
   return {.backend = gloo, .capabilities = Capabilities::gloo()};
 }
 

@@ -18,7 +18,7 @@ bool comes_from_network(const std::exception& error) {
 
 TrackedWork::TrackedWork(c10::intrusive_ptr<c10d::Work> inner, std::shared_ptr<StandIns> stand_ins,
                          std::shared_ptr<const GroupContext> group, const char* operation, std::uint64_t sequence)
-    : inner_(std::move(inner)),
+    : ForwardingWork(std::move(inner)),
       stand_ins_(std::move(stand_ins)),
       group_(std::move(group)),
       operation_(operation),
@@ -26,19 +26,19 @@ TrackedWork::TrackedWork(c10::intrusive_ptr<c10d::Work> inner, std::shared_ptr<S
 
 bool TrackedWork::wait(std::chrono::milliseconds timeout) {
   const bool done = explained(*group_, fmt::format("{} #{} of group {}", operation_, sequence_, group_->name),
-                              [&] { return inner_->wait(timeout); });
+                              [&] { return inner()->wait(timeout); });
   stand_ins_->land();
   return done;
 }
 
 void TrackedWork::synchronize() {
   explained(*group_, fmt::format("{} #{} of group {}", operation_, sequence_, group_->name),
-            [&] { inner_->synchronize(); });
+            [&] { inner()->synchronize(); });
   stand_ins_->land();
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> TrackedWork::getFuture() {
-  auto future = inner_->getFuture();
+  auto future = inner()->getFuture();
   if (!stand_ins_->any_lands()) return future;
   return future->then(
       [stand_ins = stand_ins_](c10::ivalue::Future& done) {

@@ -2,8 +2,8 @@
 
 #include <memory>
 #include <string>
-#include <torch/csrc/distributed/c10d/Work.hpp>
 
+#include "lockstep/comm/forwarding_backend.h"
 #include "lockstep/comm/group_context.h"
 #include "lockstep/comm/stand_ins.h"
 #include "lockstep/comm/watcher.h"
@@ -12,28 +12,17 @@ namespace lockstep::comm {
 
 /// Wraps a backend's work, so that a wait that fails says which rank is behind it (FailureBoard::explain), and one that
 /// succeeds leaves the result in the caller's tensors (StandIns::land).
-/// Everything else is the inner work's.
-class TrackedWork final : public c10d::Work {
+class TrackedWork final : public ForwardingWork {
  public:
   TrackedWork(c10::intrusive_ptr<c10d::Work> inner, std::shared_ptr<StandIns> stand_ins,
               std::shared_ptr<const GroupContext> group, const char* operation, std::uint64_t sequence);
 
-  bool isCompleted() override { return inner_->isCompleted(); }
-  bool isSuccess() const override { return inner_->isSuccess(); }
-  std::exception_ptr exception() const override { return inner_->exception(); }
-  int sourceRank() const override { return inner_->sourceRank(); }
-  std::vector<at::Tensor> result() override { return inner_->result(); }
   void synchronize() override;
   bool wait(std::chrono::milliseconds timeout) override;
-  void blockCurrentStream() override { inner_->blockCurrentStream(); }
-  void abort() override { inner_->abort(); }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
-  c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override { return inner_->getFutureResult(); }
-  float getDuration() const override { return inner_->getDuration(); }
   std::uint64_t getSequencenumber() const override { return sequence_; }
 
  private:
-  c10::intrusive_ptr<c10d::Work> inner_;
   std::shared_ptr<StandIns> stand_ins_;
   std::shared_ptr<const GroupContext> group_;
   const char* operation_;

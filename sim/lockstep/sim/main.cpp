@@ -13,9 +13,11 @@
 #include "lockstep/base/error.h"
 #include "lockstep/base/exit_code.h"
 #include "lockstep/base/logging.h"
+#include "lockstep/launch/rank_report.h"
 #include "lockstep/sim/device/memory_report.h"
 #include "lockstep/sim/device/memory_setup.h"
 #include "lockstep/sim/device/tensor_memory.h"
+#include "lockstep/sim/world/rank_starter.h"
 #include "lockstep/state/rank_context.h"
 
 namespace lockstep::sim {
@@ -63,12 +65,22 @@ int run_on_rank(const nlohmann::json& spec, const std::function<void(Rank&)>& fu
   }
 }
 
+// A launcher says it once for all ranks.
+void refuse(const InvalidArgument& error) {
+  const auto launcher = state::Environment::of_process().number("LOCKSTEP_REPORT_FD");
+  if (launcher) {
+    launch::write_report(static_cast<int>(*launcher), kRefused, error.what());
+  } else {
+    std::cerr << error.what() << '\n';
+  }
+}
+
 // For what goes wrong before there is a world.
 int guarded(const std::function<int()>& run) {
   try {
     return run();
   } catch (const InvalidArgument& error) {
-    std::cerr << error.what() << '\n';
+    refuse(error);
     return to_int(ExitCode::usage);
   } catch (const std::exception& error) {
     std::cerr << error.what() << '\n';

@@ -6,20 +6,25 @@ namespace lockstep::sim {
 
 void throw_verdict(const VerdictReached& verdict) { C10_THROW_ERROR(DistBackendError, verdict.what()); }
 
+template <typename Block>
+auto CheckedWork::abortable(Block&& block) {
+  const AbortScope abort(*rank_, [work = inner()] { work->abort(); });
+  return waiting(rank_, wait_, block);
+}
+
 bool CheckedWork::wait(std::chrono::milliseconds timeout) {
-  if (inner_->isCompleted() && inner_->isSuccess()) return inner_->wait(timeout);
-  // Closed connections end most waits, but not one for whichever rank sends first.
-  const AbortScope abort(*rank_, [inner = inner_] { inner->abort(); });
-  return waiting(rank_, wait_, [&] { return inner_->wait(timeout); });
+  if (inner()->isCompleted() && inner()->isSuccess()) return inner()->wait(timeout);
+  return abortable([&] { return inner()->wait(timeout); });
 }
 
 void CheckedWork::synchronize() {
-  waiting(rank_, wait_, [&] { inner_->synchronize(); });
+  abortable([&] { inner()->synchronize(); });
 }
 
 c10::intrusive_ptr<c10::ivalue::Future> CheckedWork::getFuture() {
-  auto future = inner_->getFuture();
-  if (wait_.kind != layout::WaitKind::none && !future->completed()) {
+  auto future = inner()->getFuture();
+  // One that has failed already is waited for as well, and its reason asked for.
+  if (wait_.kind != layout::WaitKind::none && (!future->completed() || future->hasError())) {
     rank_->watch_future(wait_, [future] { return future->completed(); });
   }
   return future;

@@ -1,11 +1,10 @@
 #pragma once
 
-#include <torch/csrc/distributed/c10d/Work.hpp>
-
 #include <memory>
 
+#include "lockstep/comm/forwarding_backend.h"
+#include "lockstep/sim/backend/caller.h"
 #include "lockstep/sim/check/checked_rank.h"
-#include "lockstep/sim/place/capture.h"
 
 namespace lockstep::sim {
 
@@ -16,8 +15,8 @@ namespace lockstep::sim {
 /// fails, the judge gets a moment to find out why.
 template <typename Block>
 auto waiting(const std::shared_ptr<CheckedRank>& rank, const layout::Wait& wait, Block&& block) {
-  const auto frames = capture_frames();
-  const WaitScope scope(rank, wait, {frames.addresses.data(), static_cast<std::size_t>(frames.count)});
+  Frames frames;
+  const WaitScope scope(rank, wait, site_of_wait(frames));
   try {
     return block();
   } catch (const std::exception&) {
@@ -31,27 +30,21 @@ auto waiting(const std::shared_ptr<CheckedRank>& rank, const layout::Wait& wait,
 }
 
 /// The inner backend's work; whoever waits for it is seen to wait.
-class CheckedWork final : public c10d::Work {
+class CheckedWork final : public comm::ForwardingWork {
  public:
   CheckedWork(c10::intrusive_ptr<c10d::Work> inner, std::shared_ptr<CheckedRank> rank, layout::Wait wait)
-      : inner_(std::move(inner)), rank_(std::move(rank)), wait_(wait) {}
+      : ForwardingWork(std::move(inner)), rank_(std::move(rank)), wait_(wait) {}
 
-  bool isCompleted() override { return inner_->isCompleted(); }
-  bool isSuccess() const override { return inner_->isSuccess(); }
-  std::exception_ptr exception() const override { return inner_->exception(); }
-  int sourceRank() const override { return inner_->sourceRank(); }
-  std::vector<at::Tensor> result() override { return inner_->result(); }
   void synchronize() override;
   bool wait(std::chrono::milliseconds timeout) override;
-  void blockCurrentStream() override { inner_->blockCurrentStream(); }
-  void abort() override { inner_->abort(); }
   c10::intrusive_ptr<c10::ivalue::Future> getFuture() override;
-  c10::intrusive_ptr<c10::ivalue::Future> getFutureResult() override { return inner_->getFutureResult(); }
-  float getDuration() const override { return inner_->getDuration(); }
-  std::uint64_t getSequencenumber() const override { return inner_->getSequencenumber(); }
 
  private:
-  c10::intrusive_ptr<c10d::Work> inner_;
+  /// Runs a wait so that a verdict ends it: closed connections do for most, but not for one for whichever rank sends
+  /// first.
+  template <typename Block>
+  auto abortable(Block&& block);
+
   std::shared_ptr<CheckedRank> rank_;
   layout::Wait wait_;
 };

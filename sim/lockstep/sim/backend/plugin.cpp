@@ -4,20 +4,21 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <optional>
-#include <set>
 #include <string_view>
 
 #include "lockstep/comm/backend_plugin.h"
-#include "lockstep/sim/backend/checked_backend.h"
-#include "lockstep/sim/backend/checked_work.h"
-#include "lockstep/sim/check/process.h"
-#include "lockstep/sim/place/capture.h"
+#include "lockstep/sim/backend/checked_operations.h"
+#include "lockstep/sim/backend/cpp_caller.h"
+#include "lockstep/sim/backend/group_making.h"
+#include "lockstep/sim/backend/key_wait.h"
+#include "lockstep/sim/place/resolve_from_files.h"
 
 namespace {
 
 using namespace lockstep::sim;
 using Json = nlohmann::json;
 
+using CheckedBackend = CheckedOperations<lockstep::comm::ForwardingBackend>;
 using MakeInner = int (*)(void*, c10::intrusive_ptr<c10d::Backend>*);
 
 CheckOptions options_from(const Json& json) {
@@ -27,12 +28,6 @@ CheckOptions options_from(const Json& json) {
   options.hold = spec.value("hold", false);
   options.stall_s = spec.value("stall_s", 0.0);
   return options;
-}
-
-std::set<std::int32_t> thread_ids() {
-  std::set<std::int32_t> tids;
-  for (const auto& thread : threads_of_this_process()) tids.insert(thread.tid);
-  return tids;
 }
 
 void write_reason(char* to, std::size_t size, std::string_view reason) {
@@ -56,14 +51,16 @@ int wrap(const c10::intrusive_ptr<c10d::Store>* store, int rank, int size, const
                                    .world_size = json.value("world_size", 0),
                                    .job = json.value("job", "by-hand"),
                                    .is_launched = json.value("spec", Json::object()).value("launched", false),
-                                   .options = options_from(json)});
+                                   .options = options_from(json),
+                                   .module_table = modules_of_process(),
+                                   .resolve = resolve_from_files()});
     auto group = watched->rank->join_group(json.value("group", "world"), ranks);
     c10::intrusive_ptr<c10d::Backend> inner;
-    watched->rank->begin_backend(thread_ids());
-    const bool is_made = waiting(watched->rank, group->rendezvous(), [&] { return make_inner(context, &inner) == 0; });
-    watched->rank->end_backend(thread_ids());
+    const bool is_made = meet(*watched, *group, [&] { return make_inner(context, &inner) == 0; });
     if (!is_made) return 1;  // whose reason make_inner's owner knows
-    *out = c10::make_intrusive<CheckedBackend>(watched, std::move(group), std::move(inner));
+    auto made = c10::make_intrusive<CheckedBackend>(CallChecker(watched, std::move(group)), inner);
+    made->set_abort([inner] { inner->abort(); });
+    *out = std::move(made);
     return 0;
   } catch (const std::exception& failure) {
     write_reason(error, error_size, failure.what());
@@ -74,12 +71,12 @@ int wrap(const c10::intrusive_ptr<c10d::Store>* store, int rank, int size, const
 void set_call(const lockstep_call_v1* call) {
   next_call = {};
   if (call == nullptr) return;
-  next_call.context = {.step = call->step,
-                       .micro_step = call->micro_step,
-                       .phase = static_cast<std::uint8_t>(call->phase),
-                       .label = call->label == nullptr ? "" : call->label};
-  next_call.inputs = call->inputs;
-  next_call.num_inputs = call->num_inputs;
+  next_call = {.context = {.step = call->step,
+                           .micro_step = call->micro_step,
+                           .phase = static_cast<std::uint8_t>(call->phase),
+                           .label = call->label == nullptr ? "" : call->label},
+               .inputs = call->inputs,
+               .num_inputs = call->num_inputs};
 }
 
 // Exceptions do not cross the plug-in's functions; what fails here leaves the program as it is, only less watched.
@@ -92,16 +89,12 @@ void guarded(Call&& call) noexcept {
 }
 
 // A thread waits for one key at a time; the scope lives until the wait is said to be over.
-thread_local std::optional<WaitScope> wait_for_key_scope;
+thread_local std::optional<KeyWait> wait_for_key_scope;
 
 void wait_for_key(const char* key) {
   guarded([key] {
     wait_for_key_scope.reset();
-    const auto watched = key == nullptr ? nullptr : rank_of_thread();
-    if (!watched) return;
-    const auto frames = capture_frames();
-    wait_for_key_scope.emplace(watched->rank, watched->rank->store_wait(key),
-                               std::span(frames.addresses.data(), static_cast<std::size_t>(frames.count)));
+    if (key != nullptr) wait_for_key_scope.emplace(key);
   });
 }
 

@@ -10,9 +10,6 @@
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
 #include "lockstep/sim/check/verdict_document.h"
-#include "lockstep/sim/place/module_table.h"
-#include "lockstep/sim/place/own_modules.h"
-#include "lockstep/sim/place/resolve_from_files.h"
 
 namespace lockstep::sim {
 namespace {
@@ -79,16 +76,12 @@ std::shared_ptr<WatchedRank> rank_for(const RankRequest& request) {
     return known;
   }
   lock.unlock();  // the store may take its time
-  refresh_modules();
   const int world_size = std::max(request.world_size, 1 + *std::ranges::max_element(request.ranks));
   auto board = agree_on_board(*request.store, request.job, world_size);
   auto made = std::make_shared<WatchedRank>();
   made->store = store;
-  const auto module_table = own_module_table();
-  made->modules = ModuleTable::parse(module_table);
-  made->rank =
-      CheckedRank::join(std::move(board), rank, request.options, module_table,
-                        {.resolve = resolve_from_files(), .report = request.is_launched ? nullptr : print_report});
+  made->rank = CheckedRank::join(std::move(board), rank, request.options, request.module_table,
+                                 {.resolve = request.resolve, .report = request.is_launched ? nullptr : print_report});
   made->is_launched = request.is_launched;
   // Once all are there nobody opens it by name any more, and nothing can be left behind.
   const auto& joined = made->rank->board();
@@ -102,24 +95,19 @@ std::shared_ptr<WatchedRank> rank_for(const RankRequest& request) {
   return made;
 }
 
-std::uint64_t WatchedRank::place_hash(const Frames& frames) const {
-  if (frames.count == 0) return 0;
-  const auto address = modules.find(frames.addresses[0]);
-  if (!address || address->module == nullptr) return 0;
-  return mix(mix(0, address->module->path), address->file_offset) | 1;
+std::vector<std::shared_ptr<WatchedRank>> ranks_of_process() {
+  const std::lock_guard lock(mutex);
+  std::vector<std::shared_ptr<WatchedRank>> alive;
+  for (const auto& [key, weak] : ranks) {
+    if (auto rank = weak.lock()) alive.push_back(std::move(rank));
+  }
+  return alive;
 }
 
 std::shared_ptr<WatchedRank> rank_of_thread() {
   if (auto rank = of_thread.lock()) return rank;
-  const std::lock_guard lock(mutex);
-  std::shared_ptr<WatchedRank> only;
-  for (const auto& [key, weak] : ranks) {
-    if (auto rank = weak.lock()) {
-      if (only) return nullptr;  // several, and this thread made a group of none
-      only = std::move(rank);
-    }
-  }
-  return only;
+  const auto alive = ranks_of_process();
+  return alive.size() == 1 ? alive.front() : nullptr;  // of several, this thread made a group of none
 }
 
 }  // namespace lockstep::sim

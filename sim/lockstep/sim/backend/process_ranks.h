@@ -8,8 +8,6 @@
 
 #include "lockstep/sim/check/checked_rank.h"
 #include "lockstep/sim/check/monitor.h"
-#include "lockstep/sim/place/capture.h"
-#include "lockstep/sim/place/module_table.h"
 
 namespace lockstep::sim {
 
@@ -17,11 +15,7 @@ namespace lockstep::sim {
 struct WatchedRank {
   ~WatchedRank();
 
-  /// Of the innermost frame, the same in every process of the program; 0: not known.
-  [[nodiscard]] std::uint64_t place_hash(const Frames& frames) const;
-
   c10::intrusive_ptr<c10d::Store> store;  // by whose address the rank is found
-  ModuleTable modules;
   std::shared_ptr<CheckedRank> rank;
   std::unique_ptr<Monitor> monitor;
   bool is_launched = false;
@@ -35,11 +29,16 @@ struct RankRequest {
   std::string job;
   bool is_launched = false;  ///< by a launcher that looks at the board by its name, and removes the name
   CheckOptions options;
+  std::string module_table;  ///< by which `resolve` finds the lines of this process's addresses
+  ResolvePlace resolve;      ///< none: call sites are known as text
 };
 
 /// The rank that the request is for: an existing one of this process, or a new one, which agrees with the others on a
 /// board by way of the store. Only ranks of one host share a board.
 std::shared_ptr<WatchedRank> rank_for(const RankRequest& request);
+
+/// All that this process has.
+std::vector<std::shared_ptr<WatchedRank>> ranks_of_process();
 
 /// The rank that the calling thread belongs to: the one for which it made a group last, or the process's only one.
 std::shared_ptr<WatchedRank> rank_of_thread();

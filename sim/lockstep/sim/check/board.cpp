@@ -15,6 +15,8 @@
 #include <random>
 #include <stdexcept>
 
+#include "lockstep/sim/check/process.h"
+
 namespace lockstep::sim {
 namespace {
 
@@ -47,6 +49,22 @@ struct Descriptor {
 void pause_briefly() {
   const timespec pause{.tv_sec = 0, .tv_nsec = 1'000'000};
   nanosleep(&pause, nullptr);
+}
+
+// Whether this process may write it now. One that died while it wrote has lost its claim.
+bool take(layout::Claim& claim) {
+  auto writer = claim.writer.load();
+  if (writer != 0 && (is_alive(writer) || claim.is_there == 1)) return false;
+  return claim.writer.compare_exchange_strong(writer, id_of(getpid()));
+}
+
+void write(layout::Group& group, std::uint64_t key, std::string_view name, const std::vector<int>& ranks) {
+  group.key = key;
+  group.size = static_cast<std::uint32_t>(ranks.size());
+  group.name.fill('\0');
+  std::copy_n(name.begin(), std::min(name.size(), group.name.size() - 1), group.name.begin());
+  std::ranges::copy(ranks, group.ranks.begin());
+  group.claim.is_there.store(1, std::memory_order_release);
 }
 
 }  // namespace
@@ -82,22 +100,26 @@ std::shared_ptr<Board> Board::create(const std::string& job, int world_size) {
 }
 
 std::shared_ptr<Board> Board::open(const std::string& name) {
+  for (int attempt = 0; attempt < 1000; ++attempt) {
+    if (auto board = open_if_made(name)) return board;
+    pause_briefly();
+  }
+  throw std::runtime_error("shared memory " + name + " was never finished by its maker");
+}
+
+std::shared_ptr<Board> Board::open_if_made(const std::string& name) {
   const Descriptor file{shm_open(name.c_str(), O_RDWR | O_CLOEXEC, 0)};
   if (file.number < 0) fail("open", name);
   struct stat status {};
-  for (int attempt = 0; attempt < 1000; ++attempt) {
-    if (fstat(file.number, &status) != 0) fail("look at", name);
-    if (status.st_size > 0) break;
-    pause_briefly();
-  }
+  if (fstat(file.number, &status) != 0) fail("look at", name);
+  if (status.st_size == 0) return nullptr;
   const auto bytes = static_cast<std::size_t>(status.st_size);
   if (bytes < sizeof(layout::Header)) throw std::runtime_error("shared memory " + name + " is none of Lockstep's");
   std::shared_ptr<Board> board(new Board(name, map(file.number, bytes, name), bytes));
-  for (int attempt = 0; attempt < 1000 && board->header().magic.load(std::memory_order_acquire) == 0; ++attempt) {
-    pause_briefly();
-  }
   const auto& header = board->header();
-  if (header.magic != layout::kMagic || header.version != layout::kVersion ||
+  const auto magic = header.magic.load(std::memory_order_acquire);
+  if (magic == 0) return nullptr;
+  if (magic != layout::kMagic || header.version != layout::kVersion ||
       layout::bytes_for(board->world_size()) != bytes) {
     throw std::runtime_error("shared memory " + name + " was made by another version of Lockstep");
   }
@@ -135,49 +157,44 @@ std::optional<int> Board::group(std::string_view name, const std::vector<int>& r
   for (int probe = 0; probe < layout::kMaxGroups; ++probe) {
     const auto index = static_cast<std::size_t>((key + static_cast<std::uint64_t>(probe)) % layout::kMaxGroups);
     auto& group = header().groups[index];
-    std::uint32_t state = 0;
-    if (group.state.compare_exchange_strong(state, 1)) {
-      group.key = key;
-      group.size = static_cast<std::uint32_t>(ranks.size());
-      const auto length = std::min(name.size(), group.name.size() - 1);
-      std::copy_n(name.begin(), length, group.name.begin());
-      for (std::size_t i = 0; i < ranks.size(); ++i) group.ranks[i] = static_cast<std::int16_t>(ranks[i]);
-      group.state.store(2, std::memory_order_release);
-      return static_cast<int>(index);
-    }
-    for (int attempt = 0; attempt < 1000 && group.state.load(std::memory_order_acquire) == 1; ++attempt) {
+    // Its writer is at it for microseconds, or stopped by a debugger, or dead.
+    while (group.claim.is_there.load(std::memory_order_acquire) == 0) {
+      if (take(group.claim)) {
+        write(group, key, name, ranks);
+        break;
+      }
       pause_briefly();
     }
-    if (group.state == 2 && group.key == key) return static_cast<int>(index);
+    if (group.key == key) return static_cast<int>(index);
   }
   return std::nullopt;
 }
 
 std::optional<std::string> Board::verdict() const {
   const auto& space = header().verdict;
-  if (space.state.load(std::memory_order_acquire) != 2) return std::nullopt;
+  if (space.claim.is_there.load(std::memory_order_acquire) == 0) return std::nullopt;
   return std::string(space.json.data(), space.size);
 }
 
 bool Board::post_verdict(std::string_view json) {
   auto& space = header().verdict;
-  std::uint32_t none = 0;
-  if (!space.state.compare_exchange_strong(none, 1)) return false;
-  space.size = static_cast<std::uint32_t>(std::min(json.size(), space.json.size()));
-  std::copy_n(json.begin(), space.size, space.json.begin());
-  space.state.store(2, std::memory_order_release);
-  syscall(SYS_futex, &space.state, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
+  if (json.size() > space.json.size()) throw std::length_error("a verdict that is too long for the board");
+  if (!take(space.claim)) return false;
+  space.size = static_cast<std::uint32_t>(json.size());
+  std::ranges::copy(json, space.json.begin());
+  space.claim.is_there.store(1, std::memory_order_release);
+  syscall(SYS_futex, &space.claim.is_there, FUTEX_WAKE, INT32_MAX, nullptr, nullptr, 0);
   return true;
 }
 
 bool Board::wait_for_verdict(int milliseconds) const {
-  auto& space = header().verdict;
+  auto& is_there = header().verdict.claim.is_there;
   const auto deadline = now_ns() + static_cast<std::int64_t>(milliseconds) * 1'000'000;
-  while (space.state.load(std::memory_order_acquire) != 2) {
+  while (is_there.load(std::memory_order_acquire) == 0) {
     const auto left = deadline - now_ns();
     if (left <= 0) return false;
     const timespec timeout{.tv_sec = left / 1'000'000'000, .tv_nsec = left % 1'000'000'000};
-    syscall(SYS_futex, &space.state, FUTEX_WAIT, space.state.load(), &timeout, nullptr, 0);
+    syscall(SYS_futex, &is_there, FUTEX_WAIT, 0, &timeout, nullptr, 0);
   }
   return true;
 }
@@ -186,6 +203,30 @@ std::string_view arena_text(const layout::RankSeat& seat, std::uint32_t offset) 
   if (offset == 0 || offset >= seat.arena.size()) return {};
   const char* begin = seat.arena.data() + offset;
   return {begin, strnlen(begin, seat.arena.size() - offset)};
+}
+
+std::optional<layout::CallRecord> record_of(const layout::RankSeat& seat, std::uint64_t number) {
+  if (number == 0) return std::nullopt;
+  auto record = seat.records[number % layout::kRing].load();
+  return record && record->number == number ? record : std::nullopt;
+}
+
+std::vector<layout::Wait> waits_of(const layout::RankSeat& seat) {
+  std::vector<layout::Wait> waits;
+  for (const auto& thread : seat.threads) {
+    if (thread.tid == 0) continue;
+    for (const auto* published : {&thread.wait, &thread.future_wait}) {
+      if (const auto wait = published->load(); wait && wait->kind != layout::WaitKind::none) waits.push_back(*wait);
+    }
+  }
+  return waits;
+}
+
+bool is_gone(const layout::RankSeat& seat) {
+  const auto life = seat.life.load();
+  if (life == layout::Life::absent) return false;  // it may come yet
+  if (life != layout::Life::live) return true;
+  return start_time_of(seat.pid) != seat.start_time;
 }
 
 }  // namespace lockstep::sim

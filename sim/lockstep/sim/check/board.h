@@ -18,6 +18,8 @@ class Board {
   static std::shared_ptr<Board> create(const std::string& job, int world_size);
   /// Waits up to a second for its maker. @throws std::runtime_error when there is none, or one of another version
   static std::shared_ptr<Board> open(const std::string& name);
+  /// The same without waiting. @return null while its maker is still at it
+  static std::shared_ptr<Board> open_if_made(const std::string& name);
   ~Board();
   Board(const Board&) = delete;
   Board& operator=(const Board&) = delete;
@@ -40,6 +42,7 @@ class Board {
 
   [[nodiscard]] std::optional<std::string> verdict() const;
   /// @return whether this one is the first and stands now
+  /// @throws std::length_error  for more than kVerdictBytes
   bool post_verdict(std::string_view json);
   /// Sleeps until there is a verdict, for `milliseconds` at most. @return whether there is one
   bool wait_for_verdict(int milliseconds) const;
@@ -54,6 +57,15 @@ class Board {
 
 /// Text at an offset of a rank's arena.
 std::string_view arena_text(const layout::RankSeat& seat, std::uint32_t offset);
+
+/// The record of a call of a rank, if it is still there.
+std::optional<layout::CallRecord> record_of(const layout::RankSeat& seat, std::uint64_t number);
+
+/// For what the threads of a rank wait.
+std::vector<layout::Wait> waits_of(const layout::RankSeat& seat);
+
+/// Whether a rank that was there will not act again: it has ended, or its process has.
+bool is_gone(const layout::RankSeat& seat);
 
 /// Nanoseconds of CLOCK_MONOTONIC, which all processes of a host share.
 std::int64_t now_ns() noexcept;

@@ -1,5 +1,7 @@
 #include "lockstep/sim/check/call.h"
 
+#include <algorithm>
+
 namespace lockstep::sim {
 
 std::string_view to_word(Operation operation) {
@@ -7,6 +9,12 @@ std::string_view to_word(Operation operation) {
                                                               "alltoall",  "gather",    "scatter",   "reduce",
                                                               "barrier",   "send",      "recv"};
   return kWords.at(static_cast<std::size_t>(operation));
+}
+
+std::string_view form_words(Form form) {
+  static constexpr std::array<std::string_view, 4> kWords = {"the plain one", "the one on a single tensor",
+                                                             "the coalesced one", "the sparse one"};
+  return kWords.at(static_cast<std::size_t>(form));
 }
 
 std::string_view reduce_op_word(std::uint8_t op) {
@@ -44,30 +52,26 @@ std::string_view phase_word(std::uint8_t phase) {
 void Shapes::add(std::uint8_t dtype, std::span<const std::int64_t> sizes) noexcept {
   hash_ = mix(mix(hash_, dtype), sizes.size());
   for (const auto size : sizes) hash_ = mix(hash_, static_cast<std::uint64_t>(size));
-  if (num_words_ + 2 + sizes.size() > kMaxWords) {
-    is_cut_ = true;
-    return;
-  }
+  ++num_tensors_;
+  is_cut_ = is_cut_ || num_words_ + 2 + sizes.size() > kMaxWords;
+  if (is_cut_) return;
   words_[num_words_++] = dtype;
   words_[num_words_++] = static_cast<std::int64_t>(sizes.size());
   for (const auto size : sizes) words_[num_words_++] = size;
 }
 
-std::string describe_shapes(std::span<const std::int64_t> words) {
-  std::string text;
-  for (std::size_t at = 0; at + 1 < words.size();) {
-    if (!text.empty()) text += ", ";
-    text += dtype_word(static_cast<std::uint8_t>(words[at]));
+std::vector<std::string> describe_tensors(std::span<const std::int64_t> words) {
+  std::vector<std::string> tensors;
+  while (words.size() >= 2) {
+    auto& text = tensors.emplace_back(dtype_word(static_cast<std::uint8_t>(words[0])));
     text += " [";
-    const auto num_dims = static_cast<std::size_t>(words[at + 1]);
-    for (std::size_t dim = 0; dim < num_dims && at + 2 + dim < words.size(); ++dim) {
-      if (dim > 0) text += ", ";
-      text += std::to_string(words[at + 2 + dim]);
-    }
+    const auto num_dims = static_cast<std::size_t>(words[1]);
+    const auto sizes = words.subspan(2, std::min(num_dims, words.size() - 2));
+    for (std::size_t dim = 0; dim < sizes.size(); ++dim) text += (dim > 0 ? ", " : "") + std::to_string(sizes[dim]);
     text += "]";
-    at += 2 + num_dims;
+    words = words.subspan(2 + sizes.size());
   }
-  return text;
+  return tensors;
 }
 
 namespace {

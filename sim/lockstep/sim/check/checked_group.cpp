@@ -15,6 +15,7 @@ void write_line(layout::Line& line, const layout::CallRecord& record) {
   std::atomic_thread_fence(std::memory_order_release);
   line.fingerprint.store(record.fingerprint, std::memory_order_relaxed);
   line.label_hash.store(record.label_hash, std::memory_order_relaxed);
+  line.site_hash.store(record.site_hash, std::memory_order_relaxed);
   line.number.store(record.number, std::memory_order_relaxed);
   line.sequence.store(record.sequence, std::memory_order_release);
 }
@@ -23,7 +24,11 @@ void write_line(layout::Line& line, const layout::CallRecord& record) {
 
 CheckedGroup::CheckedGroup(std::shared_ptr<CheckedRank> rank, std::optional<int> index, std::string name,
                            std::vector<int> ranks)
-    : rank_(std::move(rank)), index_(index), name_(std::move(name)), ranks_(std::move(ranks)) {}
+    : rank_(std::move(rank)),
+      index_(index),
+      name_(std::move(name)),
+      ranks_(std::move(ranks)),
+      group_rank_(static_cast<int>(std::ranges::find(ranks_, rank_->rank_) - ranks_.begin())) {}
 
 CheckedGroup::~CheckedGroup() {
   if (index_) rank_->seat_.groups[static_cast<std::size_t>(*index_)].membership.store(layout::Membership::closed);
@@ -49,29 +54,26 @@ layout::Wait CheckedGroup::post(const Call& call, const Context& context) {
                             .operation = static_cast<std::uint8_t>(call.operation),
                             .form = static_cast<std::uint8_t>(call.form),
                             .reduce_op = call.reduce_op,
-                            .phase = context.phase,
-                            .asynchronous = call.asynchronous};
-  record.num_frames = static_cast<std::uint8_t>(layout::copy_frames(record.frames, context.frames));
+                            .phase = context.phase};
   if (call.shapes != nullptr) {
     const auto words = call.shapes->words();
+    record.num_tensors = call.shapes->num_tensors();
     record.num_words = static_cast<std::uint8_t>(words.size());
     std::copy(words.begin(), words.end(), record.words.begin());
   }
   record.fingerprint = fingerprint(call);
-  // The two ends of a message stand at different places by nature.
-  if (rank.options_.strict_places && !is_point_to_point(call.operation)) {
-    record.fingerprint = mix(record.fingerprint, context.place.empty() ? context.place_hash : mix(0, context.place));
-  }
+  if (is_made_at_one_place(call, group_rank_)) record.site_hash = context.site.hash;
   if (!context.label.empty()) record.label_hash = mix(1, context.label);
   layout::Wait wait;
   {
     const std::lock_guard lock(rank.mutex_);
     record.label = rank.text(context.label);
-    record.place = rank.text(context.place);
+    record.site = rank.site_of(context.site);
     record.number = ++rank.num_calls_;
     if (!call.sends.empty()) {
       layout::Splits splits{.number = record.number};
       splits.count = static_cast<std::uint32_t>(std::min<std::size_t>(call.sends.size(), layout::kMaxSplits));
+      if (splits.count < call.sends.size()) rank.remark(layout::Remark::splits_full);
       std::copy_n(call.sends.begin(), splits.count, splits.sends.begin());
       std::copy_n(call.receives.begin(), splits.count, splits.receives.begin());
       rank.seat_.splits[record.number % layout::kSplitsRing].store(splits);
@@ -105,7 +107,7 @@ layout::Wait CheckedGroup::post_to_channel(const Call& call, layout::CallRecord&
   record.sequence = channel == nullptr ? 0 : channel->posted.load(std::memory_order_relaxed) + 1;
   rank_->seat_.records[record.number % layout::kRing].store(record);
   if (channel == nullptr) {
-    ++rank_->seat_.num_uncompared;
+    rank_->remark(layout::Remark::channels_full);
     return {};
   }
   auto& line = channel->lines[record.sequence % layout::kChannelRing];
@@ -121,8 +123,7 @@ layout::Wait CheckedGroup::post_to_channel(const Call& call, layout::CallRecord&
 }
 
 void CheckedGroup::compare(const Call& call, std::uint64_t sequence, const layout::CallRecord& record) {
-  const auto me = static_cast<int>(std::ranges::find(ranks_, rank_->rank_) - ranks_.begin());
-  const Posted posted{.rank = rank_.get(), .group = *index_, .group_rank = me, .sequence = sequence};
+  const Posted posted{.rank = rank_.get(), .group = *index_, .group_rank = group_rank_, .sequence = sequence};
   if (is_point_to_point(call.operation)) {
     if (call.peer < 0 || sequence == 0) return;
     compare_ends(posted,
@@ -130,22 +131,55 @@ void CheckedGroup::compare(const Call& call, std::uint64_t sequence, const layou
                  ranks_, record);
     return;
   }
-  for (std::size_t member = 0; member < ranks_.size(); ++member) {
-    if (static_cast<int>(member) == me) continue;
-    auto& seat = rank_->board_->seat(ranks_[member]);
+  bool is_any_too_far = false;
+  std::vector<int> at_other_places;
+  for (int member = 0; member < static_cast<int>(ranks_.size()); ++member) {
+    if (member == group_rank_) continue;
+    auto& seat = rank_->board_->seat(ranks_[static_cast<std::size_t>(member)]);
     const auto& theirs = seat.groups[static_cast<std::size_t>(*index_)];
     if (theirs.posted.load(std::memory_order_seq_cst) < sequence) continue;
     const auto& line = theirs.lines[sequence % layout::kRing];
     if (line.sequence.load(std::memory_order_acquire) != sequence) {
-      ++rank_->seat_.num_uncompared;
+      is_any_too_far = true;
       continue;
     }
-    const bool differs =
-        line.fingerprint.load(std::memory_order_relaxed) != record.fingerprint ||
-        labels_differ(line.label_hash.load(std::memory_order_relaxed), record.label_hash) ||
-        (!call.sends.empty() && splits_differ(posted, call, seat, static_cast<int>(member), line.number));
+    const bool is_elsewhere = known_and_differ(line.site_hash.load(std::memory_order_relaxed), record.site_hash);
+    const bool differs = line.fingerprint.load(std::memory_order_relaxed) != record.fingerprint ||
+                         known_and_differ(line.label_hash.load(std::memory_order_relaxed), record.label_hash) ||
+                         (is_elsewhere && rank_->options_.strict_places) ||
+                         (!call.sends.empty() && splits_differ(posted, call, seat, member, line.number));
     std::atomic_thread_fence(std::memory_order_acquire);
-    if (differs && line.sequence.load(std::memory_order_relaxed) == sequence) throw_mismatch(posted, ranks_);
+    if (line.sequence.load(std::memory_order_relaxed) != sequence) continue;  // overwritten in the meantime
+    if (differs) throw_mismatch(posted, ranks_);
+    if (is_elsewhere) at_other_places.push_back(member);
+  }
+  if (is_any_too_far) ++rank_->seat_.num_uncompared;
+  if (!at_other_places.empty()) note_sites(record, at_other_places);
+}
+
+void CheckedGroup::note_sites(const layout::CallRecord& mine, const std::vector<int>& members) {
+  const std::lock_guard lock(rank_->mutex_);
+  std::vector<layout::SiteNote> notes;
+  for (const int member : members) {
+    const auto rank = static_cast<std::size_t>(ranks_[static_cast<std::size_t>(member)]);
+    const auto& seat = rank_->board_->seat(static_cast<int>(rank));
+    const auto& line = seat.groups[mine.group].lines[mine.sequence % layout::kRing];
+    const std::pair pair(mine.site_hash, line.site_hash.load());
+    auto note = std::ranges::find(notes, pair.second, [](const auto& other) { return other.theirs.site_hash; });
+    if (note == notes.end()) {
+      if (rank_->noted_sites_.contains(pair)) continue;
+      const auto theirs = record_of(seat, line.number);
+      if (!theirs || theirs->site_hash != pair.second) continue;  // overwritten in the meantime
+      rank_->noted_sites_.insert(pair);
+      note = notes.insert(notes.end(), {.mine = mine, .theirs = *theirs, .rank = static_cast<std::int32_t>(rank)});
+    }
+    note->ranks[rank / 64] |= std::uint64_t{1} << rank % 64;
+  }
+  for (const auto& note : notes) {
+    auto& count = rank_->seat_.num_site_notes;
+    if (count == layout::kMaxSiteNotes) return rank_->remark(layout::Remark::site_notes_full);
+    rank_->seat_.site_notes[count].store(note);
+    ++count;
   }
 }
 

@@ -34,11 +34,14 @@ class CheckedGroup {
   layout::Wait post_collective(layout::CallRecord& record);
   layout::Wait post_to_channel(const Call& call, layout::CallRecord& record);
   void compare(const Call& call, std::uint64_t sequence, const layout::CallRecord& record);
+  /// @param members  group ranks whose calls agree with this one, and come from another place
+  void note_sites(const layout::CallRecord& mine, const std::vector<int>& members);
 
   std::shared_ptr<CheckedRank> rank_;
   std::optional<int> index_;  // none: the board's table is full, and this group goes unchecked
   std::string name_;
   std::vector<int> ranks_;
+  int group_rank_;
   std::uint64_t sequence_ = 0;
 };
 

@@ -120,14 +120,16 @@ void CheckedRank::leave() noexcept {
   seat_.life.compare_exchange_strong(live, layout::Life::left);
 }
 
-void CheckedRank::fail(std::string_view kind, std::string_view message, std::int64_t step,
-                       std::span<const std::uintptr_t> frames) {
+void CheckedRank::fail(std::string_view kind, std::string_view message, std::int64_t step, const CallSite& site) {
   if (!is_ours()) return;
   has_ended_here = true;
   layout::Failure failure{.step = step};
   copy_text(failure.kind, kind);
   copy_text(failure.message, message);
-  failure.num_frames = layout::copy_frames(failure.frames, frames);
+  {
+    const std::lock_guard lock(mutex_);
+    failure.site = site_of(site);
+  }
   seat_.failure.store(failure);
   seat_.life.store(layout::Life::failed);
   conclude(to_json(failure_of(*board_, rank_, hooks_.resolve), *board_, hooks_.resolve));
@@ -160,11 +162,21 @@ std::uint32_t CheckedRank::text(std::string_view text) {
   const auto found = texts_.find(key);
   if (found != texts_.end()) return found->second;
   const auto offset = seat_.arena_used.load();
-  if (offset + text.size() + 1 > seat_.arena.size()) return 0;
+  if (offset + text.size() + 1 > seat_.arena.size()) {
+    remark(layout::Remark::texts_full);
+    return 0;
+  }
   std::copy(text.begin(), text.end(), seat_.arena.begin() + offset);
   seat_.arena_used.store(static_cast<std::uint32_t>(offset + text.size() + 1));
   texts_.emplace(std::move(key), offset);
   return offset;
+}
+
+layout::Site CheckedRank::site_of(const CallSite& site) {
+  layout::Site on_board{.place = text(site.text)};
+  on_board.num_frames = static_cast<std::uint32_t>(std::min(site.frames.size(), on_board.frames.size()));
+  std::copy_n(site.frames.begin(), on_board.num_frames, on_board.frames.begin());
+  return on_board;
 }
 
 layout::Wait CheckedRank::store_wait(std::string_view key) {
@@ -180,8 +192,11 @@ layout::ThreadSeat* CheckedRank::thread_seat() {
     for (auto& candidate : seat_.threads) free_if_ended(candidate);
     seat = free_seat(seat_, tid);
   }
-  // A thread without a seat is not remembered: one may become free.
-  if (seat != nullptr) seat_of_thread = {.rank_id = id_, .seat = seat};
+  if (seat == nullptr) {  // not remembered: one may become free
+    remark(layout::Remark::threads_full);
+    return nullptr;
+  }
+  seat_of_thread = {.rank_id = id_, .seat = seat};
   return seat;
 }
 
@@ -269,12 +284,15 @@ std::shared_ptr<CheckedGroup> CheckedRank::join_group(std::string_view name, con
   const std::lock_guard lock(mutex_);
   const int instance = num_instances_[{std::string(name), ranks}]++;
   const auto index = board_->group(name, ranks, instance);
-  if (index) seat_.groups[static_cast<std::size_t>(*index)].membership.store(layout::Membership::member);
+  if (index) {
+    seat_.groups[static_cast<std::size_t>(*index)].membership.store(layout::Membership::member);
+  } else {
+    remark(layout::Remark::groups_full);
+  }
   return std::make_shared<CheckedGroup>(shared_from_this(), index, std::string(name), ranks);
 }
 
-WaitScope::WaitScope(const std::shared_ptr<CheckedRank>& rank, layout::Wait wait,
-                     std::span<const std::uintptr_t> frames)
+WaitScope::WaitScope(const std::shared_ptr<CheckedRank>& rank, layout::Wait wait, const CallSite& site)
     : rank_(rank), seat_(wait.kind == WaitKind::none ? nullptr : rank->thread_seat()) {
   if (seat_ == nullptr) return;
   if (const auto outer = seat_->wait.load(); outer && outer->kind != WaitKind::none) {
@@ -282,7 +300,10 @@ WaitScope::WaitScope(const std::shared_ptr<CheckedRank>& rank, layout::Wait wait
     return;
   }
   wait.since_ns = now_ns();
-  wait.num_frames = layout::copy_frames(wait.frames, frames);
+  {
+    const std::lock_guard lock(rank->mutex_);
+    wait.site = rank->site_of(site);
+  }
   seat_->wait.store(wait);
 }
 

@@ -29,7 +29,7 @@ enum class Level : std::uint8_t {
 struct CheckOptions {
   Level level = Level::full;
   std::uint64_t sample_every = 1;  ///< of Level::sampled; the same on all ranks
-  bool strict_places = false;      ///< calls from different lines do not match
+  bool strict_places = false;      ///< calls from different lines do not match; else that is a note
   bool hold = false;               ///< after a verdict the ranks stay where they are, for a debugger
   double stall_s = 0;              ///< a rank that lets others wait this long is a straggler; 0: no limit
   /// "full", "off" or "sampled:N". @throws std::invalid_argument for another word
@@ -90,13 +90,16 @@ class CheckedRank : public std::enable_shared_from_this<CheckedRank> {
   void leave() noexcept;
   /// The rank ends by itself, by an exception or an exit code. That is the verdict, unless there is one already: it is
   /// where it began, whatever happens to the others now.
-  void fail(std::string_view kind, std::string_view message, std::int64_t step, std::span<const std::uintptr_t> frames);
+  void fail(std::string_view kind, std::string_view message, std::int64_t step, const CallSite& site);
   /// Makes this the verdict of the world, unless there is one already, and reports it.
   void conclude(const std::string& json);
   /// @throws VerdictReached  if there is one (and it is not held)
   void throw_if_judged() const;
   /// After a wait that failed: gives the judge a second to find out why. @throws VerdictReached
   void look_for_verdict() const;
+
+  /// What the notes are to say of this rank once, whatever becomes of the run.
+  void remark(layout::Remark remark) noexcept { seat_.remarks.fetch_or(static_cast<std::uint32_t>(remark)); }
 
   /// What a thread waits for that waits for a key of the store.
   layout::Wait store_wait(std::string_view key);
@@ -124,11 +127,15 @@ class CheckedRank : public std::enable_shared_from_this<CheckedRank> {
 
  private:
   friend class CheckedGroup;
+  friend class WaitScope;
   [[nodiscard]] bool is_ours() const noexcept;
   void stand_aside_of_exit() const;
   CheckedRank(std::shared_ptr<Board> board, int rank, CheckOptions options, Hooks hooks);
   /// Offset of a text in the arena, put there if need be; 0 when it is empty or the arena is full.
   std::uint32_t text(std::string_view text);  // under the mutex
+  /// A place as it lies on the board.
+  layout::Site site_of(const CallSite& site);  // under the mutex
+  /// Lets it be known that a table of the board is too small.
 
   struct HandedOut {
     std::int32_t tid;
@@ -146,6 +153,7 @@ class CheckedRank : public std::enable_shared_from_this<CheckedRank> {
   std::mutex mutex_;  // this process's threads take turns in writing the seat
   std::uint64_t num_calls_ = 0;
   std::unordered_map<std::string, std::uint32_t> texts_;
+  std::set<std::pair<std::uint64_t, std::uint64_t>> noted_sites_;  // pairs of which there is a note
   std::map<std::pair<std::string, std::vector<int>>, int> num_instances_;
   std::mutex aborts_mutex_;
   std::map<int, std::function<void()>> aborts_;
@@ -175,7 +183,7 @@ class AbortScope {
 /// the coming together of a group, says more than the keys of the store by which it does so.
 class WaitScope {
  public:
-  WaitScope(const std::shared_ptr<CheckedRank>& rank, layout::Wait wait, std::span<const std::uintptr_t> frames = {});
+  WaitScope(const std::shared_ptr<CheckedRank>& rank, layout::Wait wait, const CallSite& site = {});
   ~WaitScope();
   WaitScope(const WaitScope&) = delete;
   WaitScope& operator=(const WaitScope&) = delete;

@@ -1,118 +1,9 @@
-// Whole worlds on the checking core alone: processes that post calls and wait, without any backend.
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include <atomic>
-#include <functional>
 #include <thread>
 
-#include "lockstep/sim/check/checked_group.h"
-#include "lockstep/sim/check/monitor.h"
+#include "lockstep/sim/check/checked_world_test_support.h"
 
 namespace lockstep::sim {
 namespace {
-
-/// What a rank of a test does with: calls that wait for their peers by looking at the board, as a backend would.
-class TestRank {
- public:
-  TestRank(const std::shared_ptr<Board>& board, int rank, CheckOptions options)
-      : rank_(CheckedRank::join(board, rank, options, "", {})), monitor_(rank_) {
-    std::vector<int> everyone;
-    for (int i = 0; i < board->world_size(); ++i) everyone.push_back(i);
-    world_ = group("world", everyone);
-  }
-
-  std::shared_ptr<CheckedGroup> group(const std::string& name, const std::vector<int>& ranks) {
-    auto group = rank_->join_group(name, ranks);
-    wait_until(group->rendezvous(), [&] {
-      for (const int rank : ranks) {
-        const auto& seat = rank_->board().seat(rank).groups[static_cast<std::size_t>(group->index())];
-        if (seat.membership == layout::Membership::none) return false;
-      }
-      return true;
-    });
-    return group;
-  }
-
-  layout::Wait post(Operation operation, std::initializer_list<std::int64_t> sizes = {4}, int peer = -1, int tag = 0,
-                    CheckedGroup* group = nullptr) {
-    Shapes shapes;
-    shapes.add(6, sizes);
-    return (group != nullptr ? *group : *world_)
-        .post({.operation = operation, .peer = peer, .tag = tag, .shapes = &shapes}, {});
-  }
-  void wait(const layout::Wait& wait) {
-    wait_until(wait, [&] {
-      for (const int rank : members(wait)) {
-        if (rank_->board().seat(rank).groups[wait.group].posted < wait.sequence) return false;
-      }
-      return true;
-    });
-  }
-  void call(Operation operation, std::initializer_list<std::int64_t> sizes = {4}, CheckedGroup* group = nullptr) {
-    wait(post(operation, sizes, -1, 0, group));
-  }
-  /// Waits for something that never comes by itself.
-  void wait_for_ever(const layout::Wait& wait) {
-    wait_until(wait, [] { return false; });
-  }
-
-  [[nodiscard]] int rank() const { return rank_->rank(); }
-  [[nodiscard]] const std::shared_ptr<CheckedRank>& checked() const { return rank_; }
-
- private:
-  std::vector<int> members(const layout::Wait& wait) const {
-    const auto& group = rank_->board().header().groups[wait.group];
-    return {group.ranks.begin(), group.ranks.begin() + group.size};
-  }
-  void wait_until(const layout::Wait& wait, const std::function<bool()>& is_done) {
-    const WaitScope scope(rank_, wait);
-    while (!is_done()) {
-      rank_->throw_if_judged();
-      usleep(1000);
-    }
-  }
-
-  std::shared_ptr<CheckedRank> rank_;
-  Monitor monitor_;
-  std::shared_ptr<CheckedGroup> world_;
-};
-
-/// Runs `program` on `num_ranks` processes. @return the verdict, or ""
-std::string run(int num_ranks, const std::function<void(TestRank&)>& program, CheckOptions options = {}) {
-  const auto board = Board::create("checked-world-test", num_ranks);
-  std::vector<pid_t> children;
-  for (int rank = 0; rank < num_ranks; ++rank) {
-    const pid_t pid = fork();
-    if (pid == 0) {
-      try {
-        TestRank self(board, rank, options);
-        try {
-          program(self);
-        } catch (const VerdictReached&) {
-        } catch (const std::exception& error) {
-          self.checked()->fail("RuntimeError", error.what(), 0, {});
-          sleep(1);
-        }
-      } catch (const std::exception&) {
-        _exit(1);
-      }
-      _exit(0);
-    }
-    children.push_back(pid);
-  }
-  for (const pid_t pid : children) {
-    int status = 0;
-    waitpid(pid, &status, 0);
-    EXPECT_EQ(status, 0);
-  }
-  Board::remove_name(board->name());
-  return board->verdict().value_or("");
-}
-
-bool has(const std::string& text, const std::string& part) { return text.find(part) != std::string::npos; }
-#define EXPECT_HAS(text, part) EXPECT_TRUE(has(text, part)) << "looked for " << (part) << " in " << (text)
 
 TEST(CheckedWorld, AHealthyProgramHasNoVerdict) {
   EXPECT_EQ(run(3,
@@ -149,6 +40,35 @@ TEST(CheckedWorld, ShapesWithEquallyManyElementsDiffer) {
   EXPECT_HAS(verdict, "float32 [3, 2]");
 }
 
+// 40 vectors of which rank 1's `odd` one has another length.
+std::string run_with_many_tensors(int odd) {
+  return run(2, [odd](TestRank& rank) {
+    Shapes shapes;
+    for (int i = 0; i < 40; ++i) shapes.add(6, {rank.rank() == 1 && i == odd ? 9 : 2});
+    rank.wait_for_ever(rank.world().post({.operation = Operation::allreduce, .shapes = &shapes}, {}));
+  });
+}
+
+TEST(CheckedWorld, OfManyTensorsTheFirstThatDiffersIsNamed) {
+  const auto verdict = run_with_many_tensors(4);
+  EXPECT_HAS(verdict,
+             "float32 [2], float32 [2], float32 [2], float32 [2], float32 [9], float32 [2], float32 [2], float32 [2] "
+             "and 32 more");
+  EXPECT_HAS(verdict, "Tensor 5 of 40: float32 [9] against float32 [2].");
+}
+
+TEST(CheckedWorld, OfTensorsThatAreNotKeptItIsSaidHowManyAgree) {
+  EXPECT_HAS(run_with_many_tensors(30), "The first 8 of 40 agree; the difference is in a later one.");
+}
+
+TEST(CheckedWorld, FormsOfOneOperationAreTold) {
+  const auto verdict = run(2, [](TestRank& rank) {
+    const auto form = rank.rank() == 0 ? Form::plain : Form::coalesced;
+    rank.wait_for_ever(rank.world().post({.operation = Operation::allgather, .form = form}, {}));
+  });
+  EXPECT_HAS(verdict, "here are the coalesced one and the plain one.");
+}
+
 TEST(CheckedWorld, GroupsUsedInOppositeOrderAreACycle) {
   const auto verdict = run(2, [](TestRank& rank) {
     const auto a = rank.group("a", {0, 1});
@@ -159,6 +79,7 @@ TEST(CheckedWorld, GroupsUsedInOppositeOrderAreACycle) {
   EXPECT_HAS(verdict, "\"verdict\": \"deadlock\"");
   EXPECT_HAS(verdict, "rank 0 waits in allreduce #1 of group a (float32 [4]) for rank 1");
   EXPECT_HAS(verdict, "rank 1 waits in allreduce #1 of group b (float32 [4]) for rank 0");
+  EXPECT_HAS(verdict, "\"hint\": \"Groups a and b are waited for crosswise.");
 }
 
 TEST(CheckedWorld, PostedInOppositeOrderAndWaitedForAfterwardsIsLegal) {
@@ -184,7 +105,49 @@ TEST(CheckedWorld, ARankThatHasLeftIsNamed) {
   });
   EXPECT_HAS(verdict, "\"verdict\": \"deadlock\"");
   EXPECT_HAS(verdict, "\"first\": 2");
-  EXPECT_HAS(verdict, "for rank 2, which has left after allreduce #1");
+  EXPECT_HAS(verdict, "ranks 0, 1 wait in allreduce #2 of group world (float32 [4]) for rank 2, which has left after");
+  EXPECT_HAS(verdict, "\"hint\": \"Who has left made fewer calls than the others");
+}
+
+TEST(CheckedWorld, ThePlacesOfACallOfItsWaitAndOfAFailureAreTold) {
+  const auto verdict = run(2, [](TestRank& rank) {
+    if (rank.rank() == 1) {
+      usleep(300'000);
+      rank.checked()->fail("ValueError", "no batch", 3, site_at("data.py:7:next_batch"));
+      return;
+    }
+    const auto wait = rank.post_at("train.py:41:step", Operation::allreduce);
+    const WaitScope scope(rank.checked(), wait, site_at("train.py:44:synchronise"));
+    while (true) rank.checked()->look_for_verdict();
+  });
+  EXPECT_HAS(verdict, "\"place\": {\"file\": \"train.py\", \"line\": 41, \"function\": \"step\"}");
+  EXPECT_HAS(verdict, "\"waits_at\": {\"file\": \"train.py\", \"line\": 44, \"function\": \"synchronise\"}");
+  EXPECT_HAS(verdict, "\"failed_at\": {\"file\": \"data.py\", \"line\": 7, \"function\": \"next_batch\"}");
+  EXPECT_HAS(verdict, "rank 1 failed (ValueError: no batch) at data.py:7 (next_batch) before its first call");
+}
+
+TEST(CheckedWorld, ARankThatIsKilledIsNamedWithTheSignalThatItsLauncherSaw) {
+  const auto verdict = run(3, [](TestRank& rank) {
+    rank.call(Operation::allreduce);
+    if (rank.rank() == 1) kill(getpid(), SIGKILL);
+    rank.call(Operation::barrier, {});
+  });
+  EXPECT_HAS(verdict, "\"verdict\": \"rank_failed\"");
+  EXPECT_HAS(verdict, "for rank 1, whose process was ended by signal 9 (Killed) after allreduce #1 of group world");
+  EXPECT_HAS(verdict, "\"signal\": 9");
+}
+
+TEST(CheckedWorld, AMonitoredBarrierThatFailsNamesTheOneWhoDidNotCome) {
+  const auto verdict = run(3, [](TestRank& rank) {
+    if (rank.rank() == 2) return usleep(800'000), void();  // late, and nobody's fault of another kind
+    rank.world().post({.operation = Operation::barrier, .form = Form::tensor}, {});
+    usleep(200'000);
+    if (rank.rank() == 0) throw std::runtime_error("Rank 2 failed to pass monitoredBarrier in 200 ms");
+    usleep(600'000);
+  });
+  EXPECT_HAS(verdict, "\"verdict\": \"rank_failed\"");
+  EXPECT_HAS(verdict, "\"first\": 2");
+  EXPECT_HAS(verdict, "after monitored_barrier #1 of group world, to which rank 2 has not come");
 }
 
 TEST(CheckedWorld, ARankThatFailsIsNamedWithItsReason) {
@@ -239,6 +202,23 @@ TEST(CheckedWorld, AReceiveUnderAnotherTagIsADeadlock) {
   });
   EXPECT_HAS(verdict, "\"verdict\": \"deadlock\"");
   EXPECT_HAS(verdict, "rank 1 waits in recv #1 from rank 0 with tag 8");
+  EXPECT_HAS(verdict, "\"hint\": \"The send that this receive waits for was not made.");
+}
+
+TEST(CheckedWorld, TwoThatSendFirstAreADeadlock) {
+  const auto verdict =
+      run(2, [](TestRank& rank) { rank.wait_for_ever(rank.post(Operation::send, {4}, 1 - rank.rank())); });
+  EXPECT_HAS(verdict, "\"verdict\": \"deadlock\"");
+  EXPECT_HAS(verdict, "if both send first, nobody receives.");
+}
+
+TEST(CheckedWorld, AGroupThatOneRankDoesNotMakeIsADeadlock) {
+  const auto verdict = run(2, [](TestRank& rank) {
+    if (rank.rank() == 0) rank.group("pair", {0, 1});
+    rank.call(Operation::barrier, {});
+  });
+  EXPECT_HAS(verdict, "rank 0 waits in the making of group pair for rank 1");
+  EXPECT_HAS(verdict, "\"hint\": \"All ranks must call new_group for the same groups");
 }
 
 TEST(CheckedWorld, AKeyThatNobodySetsIsADeadlock) {
@@ -251,6 +231,7 @@ TEST(CheckedWorld, AKeyThatNobodySetsIsADeadlock) {
   });
   EXPECT_HAS(verdict, "\"verdict\": \"deadlock\"");
   EXPECT_HAS(verdict, "key 'ready' of the store");
+  EXPECT_HAS(verdict, "\"hint\": \"No rank that could set the key gets so far.");
 }
 
 TEST(CheckedWorld, AThreadThatStillComputesMayYetPostTheCall) {

@@ -1,6 +1,7 @@
 #include "lockstep/sim/check/judge.h"
 
 #include <algorithm>
+#include <cstring>
 #include <set>
 
 #include "lockstep/sim/check/channels.h"
@@ -20,6 +21,8 @@ constexpr int kEqualLooks = 2;
 // better where it began.
 constexpr int kEqualLooksOfSome = 6;
 constexpr std::uint32_t kStillLooks = 2;
+
+constexpr auto kHintOfFailure = "The failure of that rank is where it began; the others only wait for it.";
 
 std::vector<int> members_of(const Board& board, std::uint32_t group) {
   const auto& entry = board.header().groups[group % layout::kMaxGroups];
@@ -82,24 +85,6 @@ Need need_of(const Board& board, int rank, const Wait& wait) {
     case WaitKind::none: break;
   }
   return {};
-}
-
-bool is_gone(const layout::RankSeat& seat) {
-  const auto life = seat.life.load();
-  if (life == Life::absent) return false;  // it may come yet
-  if (life != Life::live) return true;
-  return start_time_of(seat.pid) != seat.start_time;
-}
-
-std::vector<Wait> waits_of(const layout::RankSeat& seat) {
-  std::vector<Wait> waits;
-  for (const auto& thread : seat.threads) {
-    if (thread.tid == 0) continue;
-    for (const auto* published : {&thread.wait, &thread.future_wait}) {
-      if (const auto wait = published->load(); wait && wait->kind != WaitKind::none) waits.push_back(*wait);
-    }
-  }
-  return waits;
 }
 
 std::uint64_t versions_of(const layout::RankSeat& seat) {
@@ -176,16 +161,24 @@ std::vector<int> targets_of(const RankNode& node) {
 std::string waited_for(const RankStanding& standing, const Board& board, const ResolvePlace& resolve) {
   const auto& seat = board.seat(standing.rank);
   if (standing.call) {
-    const auto place = place_of(*standing.call, seat, resolve);
-    return describe(*standing.call, board, standing.rank) + (place.empty() ? "" : " at " + place);
+    return describe(*standing.call, board, standing.rank) + at_place(standing.call->site, seat, resolve);
   }
   if (!standing.wait) return "its start";
-  const auto place = place_of(*standing.wait, seat, resolve);
-  const auto at = place.empty() ? "" : " at " + place;
+  const auto at = at_place(standing.wait->site, seat, resolve);
   if (standing.wait->kind == WaitKind::store) {
     return "a wait for the key '" + std::string(arena_text(seat, standing.wait->key)) + "' of the store" + at;
   }
   return "the making of group " + std::string(group_name(board, standing.wait->group)) + at;
+}
+
+// ", which has left", ", whose process was ended by signal 9 (Killed)"
+std::string manner_of_end(const layout::RankSeat& seat) {
+  if (seat.life == Life::left) return ", which has left";
+  const int signal = seat.signal;
+  if (signal == 0) return ", whose process is gone without a word";
+  const char* name = sigdescr_np(signal);
+  return ", whose process was ended by signal " + std::to_string(signal) +
+         (name == nullptr ? "" : " (" + std::string(name) + ")");
 }
 
 // What a rank that is gone did last, for the sentence about those who wait for it.
@@ -193,14 +186,14 @@ std::string end_of(const Board& board, int rank, const ResolvePlace& resolve) {
   const auto& seat = board.seat(rank);
   std::string text = "rank " + std::to_string(rank);
   if (const auto failure = seat.failure.load(); failure && seat.life == Life::failed) {
-    text += std::string(", which failed (") + failure->kind.data() + ": " + failure->message.data() + ")";
+    text += std::string(", which failed (") + failure->kind.data() + ": " + failure->message.data() + ")" +
+            at_place(failure->site, seat, resolve);
   } else {
-    text += seat.life == Life::left ? ", which has left" : ", whose process is gone without a word";
+    text += manner_of_end(seat);
   }
   const auto last = record_of(seat, seat.num_calls);
   if (!last) return text + " before its first call";
-  const auto place = place_of(*last, seat, resolve);
-  return text + " after " + describe(*last, board, rank) + (place.empty() ? "" : " at " + place);
+  return text + " after " + describe(*last, board, rank) + at_place(last->site, seat, resolve);
 }
 
 }  // namespace
@@ -226,15 +219,81 @@ RankStanding standing_of(const Board& board, int rank) {
   return standing;
 }
 
+namespace {
+
+// Those for whom a rank waited in vain that failed in a monitored barrier: such a barrier fails on those who came.
+std::vector<int> missing_in_barrier(const Board& board, int rank) {
+  const auto& seat = board.seat(rank);
+  const auto last = record_of(seat, seat.num_calls);
+  if (!last || operation_of(*last) != "monitored_barrier") return {};
+  return need_of(board, rank, {.kind = WaitKind::collective, .group = last->group, .sequence = last->sequence}).ranks;
+}
+
+}  // namespace
+
 VerdictDocument failure_of(const Board& board, int rank, const ResolvePlace& resolve) {
-  VerdictDocument document{.verdict = "rank_failed", .first = rank};
+  VerdictDocument document{.verdict = "rank_failed", .first = rank, .hint = kHintOfFailure};
   for (int other = 0; other < board.world_size(); ++other) {
     if (board.seat(other).life != Life::absent) document.ranks.push_back(standing_of(board, other));
   }
   document.cause = end_of(board, rank, resolve);
   document.cause.replace(document.cause.find(", which failed"), 7, "");  // "rank 1 failed (...)"
-  document.hint = "The failure of that rank is where it began; the others only wait for it.";
+  if (const auto missing = missing_in_barrier(board, rank); !missing.empty()) {
+    document.first = missing.size() == 1 ? missing.front() : -1;
+    document.cause += ", to which " + list_ranks(missing) + (missing.size() == 1 ? " has" : " have") + " not come";
+    document.hint = "Who does not come to a monitored barrier in time is late, or went another way.";
+  }
   return document;
+}
+
+// As far as the waits tell it for certain.
+std::string Judge::hint_for(const View& view, const std::vector<int>& stuck) const {
+  const auto find = [&](auto&& fits) -> const Wait* {
+    for (const int rank : stuck) {
+      const auto index = static_cast<std::size_t>(rank);
+      for (std::size_t i = 0; i < view.waits[index].size(); ++i) {
+        if (fits(view.waits[index][i], view.nodes[index].needs[i])) return &view.waits[index][i];
+      }
+    }
+    return nullptr;
+  };
+  const auto find_kind = [&find](WaitKind kind) {
+    return find([kind](const Wait& wait, const Need&) { return wait.kind == kind; });
+  };
+  const auto waits_for_one_that_left = [&](const Wait& wait, const Need& need) {
+    const auto is_gone = [&](int rank) { return view.nodes[static_cast<std::size_t>(rank)].is_gone; };
+    if (wait.kind == WaitKind::store) return false;
+    return need.any ? std::ranges::all_of(need.ranks, is_gone) : std::ranges::any_of(need.ranks, is_gone);
+  };
+  if (find(waits_for_one_that_left)) {
+    return "Who has left made fewer calls than the others: look for a loop that ended earlier, or an early return. Its "
+           "count has to be the same on all ranks.";
+  }
+  if (find_kind(WaitKind::store)) {
+    return "No rank that could set the key gets so far. Look for another spelling of it, for a branch around the call "
+           "that sets it, and for a set that comes only after this wait.";
+  }
+  if (find_kind(WaitKind::rendezvous)) {
+    return "All ranks must call new_group for the same groups, in one order. Look for one that a branch leaves out.";
+  }
+  if (find_kind(WaitKind::receive) || find_kind(WaitKind::receive_any)) {
+    return "The send that this receive waits for was not made. Compare partner, tag and group on both sides, and the "
+           "order of their calls: if both receive first, nobody sends.";
+  }
+  if (find_kind(WaitKind::send)) {
+    return "The receive that this send waits for was not made. Compare partner, tag and group on both sides, and the "
+           "order of their calls: if both send first, nobody receives.";
+  }
+  const auto* one = find_kind(WaitKind::collective);
+  const auto* other = find([one](const Wait& wait, const Need&) { return wait.group != one->group; });
+  if (other != nullptr) {
+    return "Groups " + std::string(group_name(*board_, one->group)) + " and " +
+           std::string(group_name(*board_, other->group)) +
+           " are waited for crosswise. Ranks that are in both must call them in one order: look for two calls that "
+           "change places, or one that a branch leaves out.";
+  }
+  return "A call that one rank makes and another does not, or makes in another order, lies before these places. "
+         "Compare the ways of the ranks to them.";
 }
 
 VerdictDocument Judge::deadlock(const View& view, const std::vector<int>& stuck) const {
@@ -249,33 +308,42 @@ VerdictDocument Judge::deadlock(const View& view, const std::vector<int>& stuck)
       shown.insert(target);
     }
   }
+  // The cause names those who wait, and for whom; a rank that is gone ends the chain.
+  std::vector<std::pair<std::string, std::vector<int>>> waiting;  // ranks by what is said of them
   for (const int rank : shown) {
     auto standing = standing_of(*board_, rank);
     standing.waits_for = targets_of(view.nodes[static_cast<std::size_t>(rank)]);
+    if (standing.state == "blocked") {
+      auto text = waited_for(standing, *board_, resolve_) + " for " + awaited(view, standing.waits_for);
+      auto same = std::ranges::find(waiting, text, [](const auto& each) { return each.first; });
+      if (same == waiting.end()) same = waiting.insert(waiting.end(), {std::move(text), {}});
+      same->second.push_back(rank);
+    }
     document.ranks.push_back(std::move(standing));
   }
-  document.since_stall_s = static_cast<double>(now_ns() - since) / 1e9;
-
-  // The cause names those who wait, and for whom; a rank that is gone ends the chain.
-  for (const auto& standing : document.ranks) {
-    if (standing.state != "blocked") continue;
-    const auto targets = standing.waits_for;
-    std::string whom;
-    for (const int target : targets) {
-      if (!view.nodes[static_cast<std::size_t>(target)].is_gone) continue;
-      whom += (whom.empty() ? "" : ", and for ") + end_of(*board_, target, resolve_);
-      // Who ends well says so; who fails, too. A process that is gone without a word was killed.
-      if (board_->seat(target).life != Life::left) document.verdict = "rank_failed";
-    }
-    if (whom.empty()) whom = targets.empty() ? "nobody" : list_ranks(targets);
-    document.cause += (document.cause.empty() ? "rank " : "; rank ") + std::to_string(standing.rank) + " waits in " +
-                      waited_for(standing, *board_, resolve_) + " for " + whom;
+  for (const auto& [text, ranks] : waiting) {
+    document.cause += (document.cause.empty() ? "" : "; ") + list_ranks(ranks) +
+                      (ranks.size() == 1 ? " waits in " : " wait in ") + text;
   }
-  document.hint = document.verdict == "rank_failed"
-                      ? "The failure of that rank is where it began; the others only wait for it."
-                      : "A call that one rank makes and another does not, or makes in another order, lies before these "
-                        "places. Compare the ways of the ranks to them.";
+  document.since_stall_s = static_cast<double>(now_ns() - since) / 1e9;
+  // Who ends well says so; who fails, too. A process that is gone without a word was killed.
+  const bool has_failed = std::ranges::any_of(document.ranks, [&](const RankStanding& standing) {
+    return view.nodes[static_cast<std::size_t>(standing.rank)].is_gone &&
+           board_->seat(standing.rank).life != Life::left;
+  });
+  if (has_failed) document.verdict = "rank_failed";
+  document.hint = has_failed ? kHintOfFailure : hint_for(view, stuck);
   return document;
+}
+
+std::string Judge::awaited(const View& view, const std::vector<int>& targets) const {
+  std::string whom;
+  for (const int target : targets) {
+    if (!view.nodes[static_cast<std::size_t>(target)].is_gone) continue;
+    whom += (whom.empty() ? "" : ", and for ") + end_of(*board_, target, resolve_);
+  }
+  if (!whom.empty()) return whom;
+  return targets.empty() ? "nobody" : list_ranks(targets);
 }
 
 std::optional<VerdictDocument> Judge::straggler(const View& view) const {

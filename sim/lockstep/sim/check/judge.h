@@ -33,6 +33,8 @@ class Judge {
  private:
   struct View;
   [[nodiscard]] View view() const;
+  [[nodiscard]] std::string awaited(const View& view, const std::vector<int>& targets) const;
+  [[nodiscard]] std::string hint_for(const View& view, const std::vector<int>& stuck) const;
   [[nodiscard]] VerdictDocument deadlock(const View& view, const std::vector<int>& stuck) const;
   [[nodiscard]] std::optional<VerdictDocument> straggler(const View& view) const;
 

@@ -39,14 +39,15 @@ std::vector<MemberCall> calls_of_those_who_come(const Posted& posted, const std:
   return calls;
 }
 
+using Class = std::vector<MemberCall>;
+
 // Ranks by what they call; the largest class first, and of equal ones the one with the lowest rank.
-std::vector<std::vector<MemberCall>> classes_of(const std::vector<MemberCall>& calls) {
-  std::vector<std::vector<MemberCall>> classes;
+template <typename Agree>
+std::vector<Class> classes_of(const std::vector<MemberCall>& calls, Agree&& agree) {
+  std::vector<Class> classes;
   for (const auto& call : calls) {
-    const auto fits = std::ranges::find_if(classes, [&call](const auto& members) {
-      const auto& other = members.front().call;
-      return other.fingerprint == call.call.fingerprint && !labels_differ(other.label_hash, call.call.label_hash);
-    });
+    const auto fits =
+        std::ranges::find_if(classes, [&](const Class& members) { return agree(members.front().call, call.call); });
     if (fits == classes.end()) {
       classes.push_back({call});
     } else {
@@ -59,14 +60,68 @@ std::vector<std::vector<MemberCall>> classes_of(const std::vector<MemberCall>& c
   return classes;
 }
 
-std::string sentence(const std::vector<MemberCall>& members, const CheckedRank& rank) {
+bool agree_in_content(const layout::CallRecord& a, const layout::CallRecord& b) {
+  return a.fingerprint == b.fingerprint && !known_and_differ(a.label_hash, b.label_hash);
+}
+
+std::vector<Class> classes_by_place(std::vector<MemberCall> calls) {
+  std::erase_if(calls, [](const MemberCall& call) { return call.call.site_hash == 0; });
+  return classes_of(calls, [](const auto& a, const auto& b) { return a.site_hash == b.site_hash; });
+}
+
+std::vector<int> ranks_of(const Class& members) {
   std::vector<int> ranks;
   for (const auto& member : members) ranks.push_back(member.rank);
-  const auto& call = members.front().call;
-  auto text = list_ranks(ranks) + (ranks.size() == 1 ? " calls " : " call ") +
-              describe(call, rank.board(), members.front().rank);
-  const auto place = place_of(call, rank.board().seat(members.front().rank), rank.resolver());
-  return place.empty() ? text : text + " at " + place;
+  return ranks;
+}
+
+std::string sentence(const Class& members, const CheckedRank& rank) {
+  const auto& [first, call] = members.front();
+  return list_ranks(ranks_of(members)) + (members.size() == 1 ? " calls " : " call ") +
+         describe(call, rank.board(), first) + at_place(call.site, rank.board().seat(first), rank.resolver());
+}
+
+// The odd one comes first in the sentence.
+std::string cause_of_calls(const std::vector<Class>& classes, const CheckedRank& rank) {
+  std::string cause;
+  for (auto at = classes.rbegin(); at != classes.rend(); ++at) {
+    cause += (cause.empty() ? "" : "; ") + sentence(*at, rank);
+  }
+  return cause;
+}
+
+std::string cause_of_places(const std::vector<Class>& classes, const CheckedRank& rank) {
+  std::vector<Callers> callers;
+  for (auto at = classes.rbegin(); at != classes.rend(); ++at) {
+    const auto& [first, call] = at->front();
+    callers.push_back(
+        {.place = place_of(call.site, rank.board().seat(first), rank.resolver()), .ranks = ranks_of(*at)});
+  }
+  return describe_sites(classes.front().front().call, rank.board(), callers);
+}
+
+// Of calls whose tensors differ. It says which one does, where there are several and that is known.
+std::string hint_for_tensors(const layout::CallRecord& a, const layout::CallRecord& b) {
+  if (a.num_tensors != b.num_tensors) {
+    return "All ranks must pass equally many tensors: here are " + std::to_string(a.num_tensors) + " against " +
+           std::to_string(b.num_tensors) + ".";
+  }
+  const auto of_a = describe_tensors({a.words.data(), a.num_words});
+  const auto of_b = describe_tensors({b.words.data(), b.num_words});
+  const auto [in_a, in_b] = std::ranges::mismatch(of_a, of_b);
+  const auto num_equal = in_a - of_a.begin();
+  const auto of_all = " of " + std::to_string(a.num_tensors);
+  if (in_a == of_a.end() || in_b == of_b.end()) {
+    return "All ranks must pass the same tensors in one order. The first " + std::to_string(num_equal) + of_all +
+           " agree; the difference is in a later one.";
+  }
+  const auto dtype = [](const std::string& tensor) { return tensor.substr(0, tensor.find(' ')); };
+  const std::string hint =
+      dtype(*in_a) != dtype(*in_b)
+          ? "All ranks must pass the same dtype. Look for a cast, an autocast or a default dtype that one rank lacks."
+          : "All ranks must pass tensors of one shape. Pad with pad_across_processes, or gather objects.";
+  if (a.num_tensors == 1) return hint;
+  return hint + " Tensor " + std::to_string(num_equal + 1) + of_all + ": " + *in_a + " against " + *in_b + ".";
 }
 
 std::string hint_for(const layout::CallRecord& a, const layout::CallRecord& b) {
@@ -74,21 +129,19 @@ std::string hint_for(const layout::CallRecord& a, const layout::CallRecord& b) {
     return "The ranks took different ways through the program. Look for a branch, a loop count or an early return that "
            "depends on the rank or on its data, between the last call that they share and these two.";
   }
-  if (labels_differ(a.label_hash, b.label_hash)) {
+  if (known_and_differ(a.label_hash, b.label_hash)) {
     return "The ranks make the calls for these tensors in another order. Shapes alone would not have told.";
   }
-  if (a.form != b.form)
-    return "All ranks must use one form of the operation: the plain one, the one on a single tensor, or the coalesced "
-           "one.";
+  if (a.form != b.form && static_cast<Operation>(a.operation) == Operation::barrier) {
+    return "All ranks must call the barrier, or all the monitored one.";
+  }
+  if (a.form != b.form) {
+    const auto words_of = [](const auto& call) { return std::string(form_words(static_cast<Form>(call.form))); };
+    return "All ranks must use one form of the operation: here are " + words_of(a) + " and " + words_of(b) + ".";
+  }
   if (a.reduce_op != b.reduce_op) return "All ranks must reduce with the same operator.";
   if (a.peer != b.peer) return "All ranks must name the same root.";
-  if (a.num_words > 0 && b.num_words > 0 && a.words[0] != b.words[0]) {
-    return "All ranks must pass the same dtype. Look for a cast, an autocast or a default dtype that one rank lacks.";
-  }
-  if (std::ranges::equal(a.words, b.words) && a.num_words == b.num_words) {
-    return "The calls agree, and come from different lines: --strict-places makes that a mismatch.";
-  }
-  return "All ranks must pass tensors of one shape. Pad with pad_across_processes, or gather objects.";
+  return hint_for_tensors(a, b);
 }
 
 std::string describe_split_difference(const Posted& posted, const layout::CallRecord& call,
@@ -109,8 +162,7 @@ std::string describe_split_difference(const Posted& posted, const layout::CallRe
       const auto call_at = [&](int rank) {
         const auto& seat = posted.rank->board().seat(rank);
         const auto record = record_of(seat, splits_of(rank)->number);
-        const auto place = record ? place_of(*record, seat, posted.rank->resolver()) : "";
-        return place.empty() ? "" : " at " + place;
+        return record ? at_place(record->site, seat, posted.rank->resolver()) : "";
       };
       const auto whom = to == from ? "itself" : "rank " + std::to_string(members[to]);
       return "rank " + std::to_string(members[from]) + " sends " + std::to_string(sender->sends[to]) + " elements to " +
@@ -139,7 +191,9 @@ void throw_mismatch(const Posted& posted, const std::vector<int>& members) {
   auto& rank = *posted.rank;
   const auto found_ns = now_ns();
   const auto calls = calls_of_those_who_come(posted, members);
-  const auto classes = classes_of(calls);
+  const auto by_content = classes_of(calls, agree_in_content);
+  const bool is_of_places = by_content.size() < 2 && rank.options().strict_places;
+  const auto classes = is_of_places ? classes_by_place(calls) : by_content;
   VerdictDocument document{.verdict = "mismatch"};
   if (classes.size() < 2) {  // the calls agree but for the sizes that an all-to-all sends from rank to rank
     document.cause =
@@ -150,11 +204,10 @@ void throw_mismatch(const Posted& posted, const std::vector<int>& members) {
   } else {
     const bool is_majority = classes[0].size() > classes[1].size();
     if (is_majority && classes.size() == 2 && classes[1].size() == 1) document.first = classes[1].front().rank;
-    // The odd one comes first in the sentence.
-    for (auto at = classes.rbegin(); at != classes.rend(); ++at) {
-      document.cause += (document.cause.empty() ? "" : "; ") + sentence(*at, rank);
-    }
-    document.hint = hint_for(classes[0].front().call, classes[1].front().call);
+    document.cause = is_of_places ? cause_of_places(classes, rank) : cause_of_calls(classes, rank);
+    document.hint = is_of_places
+                        ? "The calls agree, and come from different lines: --strict-places makes that a mismatch."
+                        : hint_for(classes.back().front().call, classes.front().front().call);
   }
   add_standings(document, calls);
   for (const int member : members) {

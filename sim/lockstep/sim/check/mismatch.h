@@ -26,8 +26,8 @@ struct Posted {
 void compare_ends(const Posted& posted, const ChannelId& channel, const std::vector<int>& members,
                   const layout::CallRecord& call);
 
-/// Whether both calls name what travels, and not the same: equal shapes that were swapped.
-constexpr bool labels_differ(std::uint64_t a, std::uint64_t b) { return a != 0 && b != 0 && a != b; }
+/// Whether two calls say what travels, or from where they come, and not the same.
+constexpr bool known_and_differ(std::uint64_t a, std::uint64_t b) { return a != 0 && b != 0 && a != b; }
 
 /// Whether the split sizes of an all-to-all that this rank and a member gave each other disagree.
 bool splits_differ(const Posted& posted, const Call& call, const layout::RankSeat& theirs, int member,

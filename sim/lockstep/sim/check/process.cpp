@@ -46,6 +46,10 @@ std::string system_call_of(pid_t tid) {
   return is_call ? text : std::string();
 }
 
+// A pid has 22 bits, and a time in hundredths of a second has enough in 41 for centuries.
+constexpr int kTimeBits = 41;
+constexpr std::uint64_t kIsProcess = std::uint64_t{1} << 63;
+
 bool is_futex(const std::string& call) { return !call.empty() && std::atol(call.c_str()) == SYS_futex; }
 
 }  // namespace
@@ -55,6 +59,15 @@ std::optional<std::uint64_t> start_time_of(pid_t pid) {
   const auto state = stat_field(stat, 3);
   if (state.empty() || state == "Z" || state == "X") return std::nullopt;
   return number_of(stat_field(stat, 22));
+}
+
+std::uint64_t id_of(pid_t pid) {
+  return kIsProcess | static_cast<std::uint64_t>(pid) << kTimeBits | start_time_of(pid).value_or(0);
+}
+
+bool is_alive(std::uint64_t id) {
+  const auto pid = static_cast<pid_t>((id & ~kIsProcess) >> kTimeBits);
+  return start_time_of(pid) && id_of(pid) == id;
 }
 
 std::vector<ThreadLook> threads_of_this_process() {

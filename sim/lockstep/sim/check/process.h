@@ -13,6 +13,11 @@ namespace lockstep::sim {
 /// none, or only a zombie is left of it.
 std::optional<std::uint64_t> start_time_of(pid_t pid);
 
+/// Pid and start time as one number, which no other process has; never 0.
+std::uint64_t id_of(pid_t pid);
+/// Whether the process of an id is there.
+bool is_alive(std::uint64_t id);
+
 struct ThreadLook {
   pid_t tid = 0;
   char state = '?';             ///< R runs, S sleeps, D waits for a device ...

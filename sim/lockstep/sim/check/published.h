@@ -41,7 +41,7 @@ class Published {
       std::atomic_thread_fence(std::memory_order_acquire);
       if (version_.load(std::memory_order_relaxed) != before) continue;
       T value;
-      std::memcpy(&value, words.data(), sizeof(T));
+      std::memcpy(static_cast<void*>(&value), words.data(), sizeof(T));
       return value;
     }
     return std::nullopt;

@@ -5,75 +5,22 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <numeric>
+
+#include "lockstep/sim/check/board_view.h"
+#include "lockstep/sim/check/json_writer.h"
 
 namespace lockstep::sim {
 namespace {
 
-// Length of the UTF-8 character that begins at `at`; 0 if none does.
-std::size_t utf8_length(std::string_view text, std::size_t at) {
-  const auto byte = [&text](std::size_t i) { return static_cast<unsigned char>(text[i]); };
-  const auto first = byte(at);
-  const std::size_t length = first < 0x80 ? 1 : first >= 0xf0 && first < 0xf5 ? 4 : first >= 0xe0 ? 3 : 2;
-  if ((first >= 0x80 && first < 0xc2) || first > 0xf4 || at + length > text.size()) return 0;
-  for (std::size_t i = 1; i < length; ++i) {
-    if ((byte(at + i) & 0xc0) != 0x80) return 0;
-  }
-  return length;
-}
-
-// Labels, keys and messages are the user's bytes; what is no UTF-8 must not make the document unreadable.
-std::string quoted(std::string_view text) {
-  std::string result = "\"";
-  for (std::size_t at = 0; at < text.size();) {
-    const char c = text[at];
-    const auto length = utf8_length(text, at);
-    if (c == '"' || c == '\\') {
-      (result += '\\') += c;
-    } else if (c == '\n') {
-      result += "\\n";
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      std::array<char, 8> escape{};
-      std::snprintf(escape.data(), escape.size(), "\\u%04x", static_cast<unsigned char>(c));
-      result += escape.data();
-    } else {
-      result += length == 0 ? std::string_view("?") : text.substr(at, length);
-    }
-    at += std::max<std::size_t>(length, 1);
-  }
-  return result += '"';
-}
+using json::array;
+using json::Fields;
+using json::quoted;
 
 // The cause is a sentence; messages of failures in it may have several lines.
 std::string one_line(std::string text) {
   std::replace(text.begin(), text.end(), '\n', ' ');
   return text;
-}
-
-// Writes an object field by field.
-class Fields {
- public:
-  void raw(std::string_view name, std::string_view json) {
-    if (text_.size() > 1) text_ += ", ";
-    text_ += quoted(name);
-    text_ += ": ";
-    text_ += json;
-  }
-  void text(std::string_view name, std::string_view value) { raw(name, quoted(value)); }
-  void number(std::string_view name, std::int64_t value) { raw(name, std::to_string(value)); }
-  std::string done() { return text_ + "}"; }
-
- private:
-  std::string text_ = "{";
-};
-
-template <typename Range, typename ToJson>
-std::string array(const Range& range, ToJson&& to_json) {
-  std::string text = "[";
-  for (const auto& element : range) {
-    if (text.size() > 1) text += ", ";
-    text += to_json(element);
-  }
-  return text + "]";
 }
 
 std::vector<std::string_view> lines_of(std::string_view text) {
@@ -125,52 +72,129 @@ PlaceText parse_place(std::string_view text) {
   return place;
 }
 
-template <typename HasFrames>
-PlaceText resolved(const HasFrames& call, const layout::RankSeat& seat, const ResolvePlace& resolve) {
-  if (!resolve || call.num_frames == 0) return {};
+PlaceText place_text(const layout::Site& site, const layout::RankSeat& seat, const ResolvePlace& resolve) {
+  if (site.place != 0) return parse_place(arena_text(seat, site.place));
+  if (!resolve || site.num_frames == 0) return {};
   const std::string_view table(seat.module_table.data(), seat.module_table_size.load(std::memory_order_acquire));
-  return resolve(table, {call.frames.data(), call.num_frames});
+  return resolve(table, {site.frames.data(), site.num_frames});
 }
 
-PlaceText place_text(const layout::CallRecord& call, const layout::RankSeat& seat, const ResolvePlace& resolve) {
-  if (call.place != 0) return parse_place(arena_text(seat, call.place));
-  return resolved(call, seat, resolve);
-}
-
-std::string to_text(const PlaceText& place) {
-  if (place.file.empty()) return {};
-  auto text = place.file;
-  if (place.line > 0) text += ":" + std::to_string(place.line);
-  if (!place.function.empty()) text += " (" + place.function + ")";
-  return text;
-}
-
-std::string to_json(const PlaceText& place) {
+void add_place(Fields& to, std::string_view name, const layout::Site& site, const layout::RankSeat& seat,
+               const ResolvePlace& resolve) {
+  const auto place = place_text(site, seat, resolve);
+  if (place.file.empty()) return;
   Fields fields;
   fields.text("file", place.file);
   fields.number("line", place.line);
   fields.text("function", place.function);
-  return fields.done();
+  to.raw(name, fields.done());
+}
+
+// "float32 [2, 3], float32 [3] and 12 more"
+std::string tensors_of(const layout::CallRecord& call) {
+  const auto tensors = describe_tensors({call.words.data(), call.num_words});
+  std::string text;
+  for (const auto& tensor : tensors) text += (text.empty() ? "" : ", ") + tensor;
+  const auto num_cut = call.num_tensors - tensors.size();
+  if (num_cut == 0) return text;
+  return text.empty() ? std::to_string(num_cut) + " tensors" : text + " and " + std::to_string(num_cut) + " more";
+}
+
+std::string number_of_member(const layout::CallRecord& call, const Board& board) {
+  return std::to_string(board.header().groups[call.group].ranks[static_cast<std::size_t>(call.peer)]);
 }
 
 void add_call(Fields& fields, const RankStanding& standing, const Board& board, const ResolvePlace& resolve) {
   const auto& call = *standing.call;
   const auto& seat = board.seat(standing.rank);
-  const auto operation = static_cast<Operation>(call.operation);
-  fields.text("op", sim::to_word(operation));
+  fields.text("op", operation_of(call));
   fields.number("seq", static_cast<std::int64_t>(call.sequence));
   fields.text("group", group_name(board, call.group));
-  if (call.num_words > 0) fields.text("tensors", describe_shapes({call.words.data(), call.num_words}));
+  if (call.num_tensors > 0) fields.text("tensors", tensors_of(call));
   if (call.reduce_op != kNoReduceOp) fields.text("reduce_op", reduce_op_word(call.reduce_op));
-  if (call.peer >= 0) {
-    fields.number("peer", board.header().groups[call.group].ranks[static_cast<std::size_t>(call.peer)]);
-  }
-  if (is_point_to_point(operation)) fields.number("tag", call.tag);
+  if (call.peer >= 0) fields.raw("peer", number_of_member(call, board));
+  if (is_point_to_point(static_cast<Operation>(call.operation))) fields.number("tag", call.tag);
   fields.number("step", call.step);
   fields.number("micro_step", call.micro_step);
   fields.text("phase", phase_word(call.phase));
   fields.raw("label", array(shown_labels(arena_text(seat, call.label)), quoted));
-  if (const auto place = place_text(call, seat, resolve); !place.file.empty()) fields.raw("place", to_json(place));
+  add_place(fields, "place", call.site, seat, resolve);
+}
+
+// What the user's program says cannot fill the board: escaped, all of these are less than kVerdictBytes.
+constexpr std::size_t kCauseBytes = 16384;
+constexpr std::size_t kHintBytes = 4096;
+constexpr std::size_t kNoteBytes = 1024;
+
+// Without what stands beyond `most` bytes.
+std::string shortened(std::string text, std::size_t most) {
+  if (text.size() <= most) return text;
+  while (most > 0 && (static_cast<unsigned char>(text[most]) & 0xc0) == 0x80) --most;
+  text.resize(most);
+  return text + "...";
+}
+
+std::string written(const VerdictDocument& document, const std::vector<std::string>& ranks,
+                    const std::vector<std::pair<int, int>>& edges, const std::vector<std::string>& notes) {
+  Fields fields;
+  fields.number("v", 1);
+  fields.text("verdict", document.verdict);
+  fields.text("cause", one_line(shortened(document.cause, kCauseBytes)));
+  fields.raw("ranks", array(ranks, [](const auto& rank) { return rank; }));
+  if (document.first >= 0) fields.number("first", document.first);
+  fields.raw("edges", array(edges, [](const auto& edge) {
+               return "[" + std::to_string(edge.first) + ", " + std::to_string(edge.second) + "]";
+             }));
+  std::array<char, 32> seconds{};
+  std::snprintf(seconds.data(), seconds.size(), "%.3f", document.since_stall_s);
+  fields.raw("since_stall_s", seconds.data());
+  if (!document.hint.empty()) fields.text("hint", one_line(shortened(document.hint, kHintBytes)));
+  fields.raw("notes", array(notes, [](const auto& note) { return quoted(one_line(shortened(note, kNoteBytes))); }));
+  return fields.done();
+}
+
+// Leaves the rank where it began and those that failed as they are, and as many others as there is room for. Of the
+// rest the state is left. @return how many those are
+std::size_t cut(std::vector<std::string>& ranks, const VerdictDocument& document, std::size_t room) {
+  std::size_t used = 2 * ranks.size();  // what stands between them
+  std::vector<std::string> brief;
+  for (const auto& standing : document.ranks) {
+    Fields fields;
+    fields.number("rank", standing.rank);
+    fields.text("state", standing.state);
+    used += brief.emplace_back(fields.done()).size();
+  }
+  std::vector<std::size_t> in_order(ranks.size());
+  std::iota(in_order.begin(), in_order.end(), 0);
+  std::ranges::stable_sort(in_order, {}, [&document](std::size_t i) {
+    const auto& standing = document.ranks[i];
+    return standing.rank == document.first ? 0 : standing.failure ? 1 : 2;
+  });
+  std::size_t num_brief = 0;
+  for (const auto i : in_order) {
+    const auto more = ranks[i].size() - brief[i].size();
+    if (used + more <= room) {
+      used += more;
+    } else {
+      ranks[i] = brief[i];
+      ++num_brief;
+    }
+  }
+  return num_brief;
+}
+
+// A text of a document, wherever it was written. Empty if it is not there.
+std::string text_of_field(std::string_view json, const std::string& name) {
+  auto at = json.find("\"" + name + "\":");
+  if (at == std::string_view::npos) return {};
+  at = json.find('"', at + name.size() + 3);
+  std::string text;
+  for (++at; at < json.size() && json[at] != '"'; ++at) {
+    const bool is_escape = json[at] == '\\' && at + 1 < json.size();
+    if (is_escape) ++at;
+    text += is_escape && json[at] == 'n' ? '\n' : json[at];
+  }
+  return text;
 }
 
 }  // namespace
@@ -189,84 +213,98 @@ std::string to_json(const RankStanding& standing, const Board& board, const Reso
     fields.text("op", "rendezvous");
     fields.text("group", group_name(board, standing.wait->group));
   }
-  if (standing.wait) {
-    if (const auto place = resolved(*standing.wait, seat, resolve); !place.file.empty()) {
-      fields.raw(standing.call ? "waits_at" : "place", to_json(place));
-    }
-  }
+  if (standing.wait) add_place(fields, standing.call ? "waits_at" : "place", standing.wait->site, seat, resolve);
   if (standing.failure) {
     fields.text("kind", text_of(standing.failure->kind));
     fields.text("message", text_of(standing.failure->message));
-    if (const auto place = resolved(*standing.failure, seat, resolve); !place.file.empty()) {
-      fields.raw("failed_at", to_json(place));
-    }
+    add_place(fields, "failed_at", standing.failure->site, seat, resolve);
   }
+  if (seat.signal != 0) fields.number("signal", seat.signal);
   fields.raw("waits_for", array(standing.waits_for, [](int rank) { return std::to_string(rank); }));
   return fields.done();
 }
 
 std::string to_json(const VerdictDocument& document, const Board& board, const ResolvePlace& resolve) {
-  Fields fields;
-  fields.number("v", 1);
-  fields.text("verdict", document.verdict);
-  fields.text("cause", one_line(document.cause));
-  fields.raw("ranks", array(document.ranks, [&](const auto& rank) { return to_json(rank, board, resolve); }));
-  if (document.first >= 0) fields.number("first", document.first);
-  fields.raw("edges", array(document.edges, [](const auto& edge) {
-               return "[" + std::to_string(edge.first) + ", " + std::to_string(edge.second) + "]";
-             }));
-  std::array<char, 32> seconds{};
-  std::snprintf(seconds.data(), seconds.size(), "%.3f", document.since_stall_s);
-  fields.raw("since_stall_s", seconds.data());
-  if (!document.hint.empty()) fields.text("hint", document.hint);
-  fields.raw("notes", array(document.notes, quoted));
-  return fields.done();
+  std::vector<std::string> ranks;
+  for (const auto& standing : document.ranks) ranks.push_back(to_json(standing, board, resolve));
+  auto notes = notes_of(board, resolve);
+  const auto whole = written(document, ranks, document.edges, notes);
+  if (whole.size() <= layout::kVerdictBytes) return whole;
+  // A rank's waits_for says what the edges say.
+  const auto note_about = [&ranks](std::size_t num_brief) -> std::string {
+    constexpr auto kNoEdges = "this document would be too long: it leaves out the edges";
+    if (num_brief == 0) return kNoEdges;
+    return kNoEdges + (", and all but the state of " + std::to_string(num_brief)) + " of " +
+           std::to_string(ranks.size()) + " ranks";
+  };
+  notes.push_back(note_about(ranks.size()));
+  const auto room = layout::kVerdictBytes - written(document, {}, {}, notes).size();
+  notes.back() = note_about(cut(ranks, document, room));
+  return written(document, ranks, {}, notes);
+}
+
+std::string fitted_to_board(const std::string& json) {
+  if (json.size() <= layout::kVerdictBytes) return json;
+  VerdictDocument document{.verdict = text_of_field(json, "verdict"), .cause = cause_of(json)};
+  return written(document, {}, {}, {"this document was too long: its verdict and its cause are left"});
 }
 
 std::string cause_of(std::string_view json) {
-  constexpr std::string_view kCause = "\"cause\": \"";
-  const auto begin = json.find(kCause);
-  if (begin == std::string_view::npos) return "a verdict was reached";
-  std::string cause;
-  for (auto at = begin + kCause.size(); at < json.size() && json[at] != '"'; ++at) {
-    if (json[at] == '\\' && at + 1 < json.size()) {
-      ++at;
-      cause += json[at] == 'n' ? '\n' : json[at];
-    } else {
-      cause += json[at];
-    }
-  }
-  return cause;
+  const auto cause = text_of_field(json, "cause");
+  return cause.empty() ? "a verdict was reached" : cause;
+}
+
+std::string_view operation_of(const layout::CallRecord& call) {
+  const auto operation = static_cast<Operation>(call.operation);
+  const bool is_monitored = operation == Operation::barrier && static_cast<Form>(call.form) != Form::plain;
+  return is_monitored ? "monitored_barrier" : to_word(operation);
+}
+
+std::string call_name(const layout::CallRecord& call, const Board& board) {
+  const auto operation = static_cast<Operation>(call.operation);
+  auto text = std::string(operation_of(call)) + " #" + std::to_string(call.sequence);
+  const auto partner = call.peer < 0 ? "any rank" : "rank " + number_of_member(call, board);
+  if (operation == Operation::send) text += " to " + partner;
+  if (operation == Operation::recv) text += " from " + partner;
+  if (is_point_to_point(operation)) text += " with tag " + std::to_string(call.tag);
+  return text.append(" of group ").append(group_name(board, call.group));
 }
 
 std::string describe(const layout::CallRecord& call, const Board& board, int rank) {
   const auto label = arena_text(board.seat(rank), call.label);
-  const auto operation = static_cast<Operation>(call.operation);
-  const auto member = [&](int peer) {
-    return std::to_string(board.header().groups[call.group].ranks[static_cast<std::size_t>(peer)]);
-  };
-  std::string text(to_word(operation));
-  text += " #" + std::to_string(call.sequence);
-  if (operation == Operation::send) text += " to rank " + member(call.peer);
-  if (operation == Operation::recv) text += " from " + (call.peer < 0 ? "any rank" : "rank " + member(call.peer));
-  if (is_point_to_point(operation)) text += " with tag " + std::to_string(call.tag);
-  text += " of group ";
-  text += group_name(board, call.group);
   std::string details;
   const auto add = [&details](const std::string& detail) { details += (details.empty() ? "" : ", ") + detail; };
-  if (call.num_words > 0) add(describe_shapes({call.words.data(), call.num_words}));
+  if (call.num_tensors > 0) add(tensors_of(call));
   if (call.reduce_op != kNoReduceOp) add(std::string(reduce_op_word(call.reduce_op)));
-  if (!is_point_to_point(operation) && call.peer >= 0) add("root " + member(call.peer));
-  if (call.label_hash != 0) add("of " + joined(lines_of(label)));
-  return details.empty() ? text : text + " (" + details + ")";
+  const bool has_root = !is_point_to_point(static_cast<Operation>(call.operation)) && call.peer >= 0;
+  if (has_root) add("root " + number_of_member(call, board));
+  if (!label.empty()) add("of " + joined(lines_of(label)));
+  const auto name = call_name(call, board);
+  return details.empty() ? name : name + " (" + details + ")";
 }
 
-std::string place_of(const layout::CallRecord& call, const layout::RankSeat& seat, const ResolvePlace& resolve) {
-  return to_text(place_text(call, seat, resolve));
+std::string place_of(const layout::Site& site, const layout::RankSeat& seat, const ResolvePlace& resolve) {
+  const auto place = place_text(site, seat, resolve);
+  if (place.file.empty()) return {};
+  auto text = place.file;
+  if (place.line > 0) text += ":" + std::to_string(place.line);
+  if (!place.function.empty()) text += " (" + place.function + ")";
+  return text;
 }
 
-std::string place_of(const layout::Wait& wait, const layout::RankSeat& seat, const ResolvePlace& resolve) {
-  return to_text(resolved(wait, seat, resolve));
+std::string at_place(const layout::Site& site, const layout::RankSeat& seat, const ResolvePlace& resolve) {
+  const auto place = place_of(site, seat, resolve);
+  return place.empty() ? place : " at " + place;
+}
+
+std::string describe_sites(const layout::CallRecord& call, const Board& board, const std::vector<Callers>& callers) {
+  auto text = "call sites differ: " + call_name(call, board) + " is called";
+  for (std::size_t i = 0; i < callers.size(); ++i) {
+    text += i == 0 ? " at " : i + 1 < callers.size() ? ", at " : " and at ";
+    text += callers[i].place.empty() ? "an unknown place" : callers[i].place;
+    text += " by " + list_ranks(callers[i].ranks);
+  }
+  return text;
 }
 
 std::string_view group_name(const Board& board, std::uint32_t group) {
@@ -284,12 +322,6 @@ std::string list_ranks(const std::vector<int>& ranks) {
     begin = end + 1;
   }
   return text;
-}
-
-std::optional<layout::CallRecord> record_of(const layout::RankSeat& seat, std::uint64_t number) {
-  if (number == 0) return std::nullopt;
-  auto record = seat.records[number % layout::kRing].load();
-  return record && record->number == number ? record : std::nullopt;
 }
 
 }  // namespace lockstep::sim

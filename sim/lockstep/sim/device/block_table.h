@@ -7,7 +7,7 @@
 #include <optional>
 #include <unordered_map>
 
-#include "lockstep/accounting/events.h"
+#include "lockstep/accounting/phase.h"
 #include "lockstep/sim/device/rank_books.h"
 
 namespace lockstep::sim {

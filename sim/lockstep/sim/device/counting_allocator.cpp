@@ -3,8 +3,8 @@
 #include <c10/core/CPUAllocator.h>
 
 #include "lockstep/base/error.h"
+#include "lockstep/sim/device/booked_rank.h"
 #include "lockstep/sim/device/device_limit.h"
-#include "lockstep/state/rank_context.h"
 
 namespace lockstep::sim {
 namespace {
@@ -35,12 +35,12 @@ CountingAllocator& CountingAllocator::instance() {
 c10::DataPtr CountingAllocator::allocate(std::size_t num_bytes) {
   if (!is_on()) return inner_.allocate(num_bytes);
   const auto bytes = static_cast<std::int64_t>(num_bytes);  // not above 0: none, or so many that the inner one refuses
-  auto* const rank = bytes > 0 ? state::RankContext::find() : nullptr;
-  if (rank == nullptr) return inner_.allocate(num_bytes);
+  const auto rank = bytes > 0 ? rank_of_caller() : std::nullopt;
+  if (!rank) return inner_.allocate(num_bytes);
 
-  const auto phase = rank->account()->phase();
+  const auto phase = rank->phase;
   const auto capacity = device_capacity();
-  auto& books = rank_shelf().books_of(rank->account());
+  auto& books = rank_shelf().books_of(*rank);
   if (!books.has_room_for(bytes, capacity)) throw_out_of_memory(books.report(), phase, bytes, capacity);
   auto data = inner_.allocate(num_bytes);
   blocks_.insert(data.get(), {.books = &books, .bytes = bytes, .phase = phase});

@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <optional>
 
-#include "lockstep/accounting/events.h"
+#include "lockstep/accounting/phase.h"
 #include "lockstep/base/export.h"
 #include "lockstep/sim/device/memory_report.h"
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "lockstep/accounting/events.h"
+#include "lockstep/accounting/phase.h"
 #include "lockstep/base/export.h"
 
 namespace lockstep::sim {

@@ -4,7 +4,6 @@
 
 namespace lockstep::sim {
 
-using accounting::Account;
 using accounting::Phase;
 
 void RankBooks::raise(Count& peak, std::int64_t value) noexcept {
@@ -34,7 +33,7 @@ void RankBooks::remove(std::int64_t bytes, Phase phase) noexcept {
   counts_of(phase).live -= bytes;
   const auto before = live_.fetch_sub(bytes);
   // The rank may have come into its present phase holding more than it will ever allocate there.
-  if (const auto account = account_.lock()) raise(counts_of(account->phase()).peak, before);
+  if (const auto owner = owner_.lock()) raise(counts_of(phase_of(owner.get())).peak, before);
 }
 
 MemoryReport RankBooks::report() const {
@@ -52,15 +51,15 @@ void RankBooks::reset_peaks() noexcept {
   raise(peak_, live_);  // what was allocated between these two
 }
 
-RankBooks& RankShelf::books_of(const std::shared_ptr<Account>& account) {
+RankBooks& RankShelf::books_of(const BookedRank& rank) {
   {
     const std::shared_lock lock(mutex_);
-    if (const auto found = by_account_.find(account); found != by_account_.end()) return *found->second;
+    if (const auto found = by_owner_.find(rank.owner); found != by_owner_.end()) return *found->second;
   }
   const std::unique_lock lock(mutex_);
-  if (const auto found = by_account_.find(account); found != by_account_.end()) return *found->second;
-  auto& books = books_.emplace_back(account);
-  by_account_.emplace(account, &books);
+  if (const auto found = by_owner_.find(rank.owner); found != by_owner_.end()) return *found->second;
+  auto& books = books_.emplace_back(rank);
+  by_owner_.emplace(rank.owner, &books);
   return books;
 }
 

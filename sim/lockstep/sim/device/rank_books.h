@@ -10,7 +10,7 @@
 #include <shared_mutex>
 #include <vector>
 
-#include "lockstep/accounting/account.h"
+#include "lockstep/sim/device/booked_rank.h"
 #include "lockstep/sim/device/memory_report.h"
 
 namespace lockstep::sim {
@@ -21,7 +21,7 @@ constexpr std::int64_t kUnlimited = std::numeric_limits<std::int64_t>::max();
 /// is exact under concurrency: each sum is one atomic, and a peak sees every value that its sum takes.
 class RankBooks {
  public:
-  explicit RankBooks(const std::shared_ptr<accounting::Account>& account) : rank_(account->rank()), account_(account) {}
+  explicit RankBooks(const BookedRank& rank) : rank_(rank.rank), owner_(rank.owner) {}
 
   /// Whether the rank may hold `bytes` more with such a capacity, as of now.
   [[nodiscard]] bool has_room_for(std::int64_t bytes, std::int64_t capacity) const noexcept;
@@ -46,7 +46,7 @@ class RankBooks {
   static void raise(Count& peak, std::int64_t value) noexcept;
 
   const int rank_;
-  const std::weak_ptr<accounting::Account> account_;  // tells the phase for as long as the rank is there
+  const std::weak_ptr<const void> owner_;  // tells the phase for as long as the rank is there
   Count live_{0};
   Count peak_{0};
   Count num_allocations_{0};
@@ -58,16 +58,16 @@ class RankBooks {
 class RankShelf {
  public:
   /// A rank's books, opened at its first call.
-  RankBooks& books_of(const std::shared_ptr<accounting::Account>& account);
+  RankBooks& books_of(const BookedRank& rank);
   /// In the order in which the books were opened.
   [[nodiscard]] std::vector<MemoryReport> reports() const;
 
  private:
-  using ByAccount = std::map<std::weak_ptr<accounting::Account>, RankBooks*, std::owner_less<>>;
+  using ByOwner = std::map<std::weak_ptr<const void>, RankBooks*, std::owner_less<>>;
 
   mutable std::shared_mutex mutex_;
   std::list<RankBooks> books_;
-  ByAccount by_account_;  // by owner: another account at the same address, later, is another rank's
+  ByOwner by_owner_;  // another owner at the same address, later, is another rank's
 };
 
 }  // namespace lockstep::sim

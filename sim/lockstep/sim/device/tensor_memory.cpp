@@ -5,8 +5,8 @@
 #include <atomic>
 
 #include "lockstep/base/error.h"
+#include "lockstep/sim/device/booked_rank.h"
 #include "lockstep/sim/device/counting_allocator.h"
-#include "lockstep/state/rank_context.h"
 
 namespace lockstep::sim {
 namespace {
@@ -26,7 +26,7 @@ CountingAllocator* put_in_place() {
   return &allocator;
 }
 
-RankBooks& books_here() { return rank_shelf().books_of(state::RankContext::current().account()); }
+RankBooks& books_here() { return rank_shelf().books_of(require_rank_of_caller()); }
 
 }  // namespace
 

@@ -77,6 +77,28 @@ TEST(HtmlReport, MarksWhatDiffers) {
   expect_holds(html, "<td class=\"same\">float32 [2, 3]</td>");
 }
 
+TEST(HtmlReport, MarksOnlyTheTensorsOfTheTwoEndsOfAMessage) {
+  auto verdict = mismatch_verdict();
+  verdict.ranks.resize(2);
+  verdict.ranks[0].op = "send";
+  verdict.ranks[0].peer = 1;
+  verdict.ranks[1].op = "recv";
+  verdict.ranks[1].shapes = {{3}};
+  const auto html = to_html(verdict);
+  expect_holds(html, "<td class=\"differs\">float32 [3]</td>");
+  expect_holds(html, "<td class=\"same\">recv #4 of world</td>");
+  expect_holds(html, "<td class=\"same\">from rank 0</td>");
+  expect_holds(html, "<p>They differ in tensors.</p>");
+}
+
+TEST(HtmlReport, TellsTheNotesOfARunThatEndedWell) {
+  auto verdict = verdict_of(Outcome::ok, "3 ranks ended well");
+  verdict.notes = {"call sites differ: allreduce #3"};
+  const auto html = to_html(verdict);
+  expect_holds(html, "<h2>Notes</h2>");
+  expect_holds(html, "<li>call sites differ: allreduce #3</li>");
+}
+
 TEST(HtmlReport, DrawsTheCycleApart) {
   const auto html = to_html(deadlock_verdict());
   EXPECT_EQ(count(html, "<circle"), 3U);

@@ -106,6 +106,14 @@ TEST(TextReport, NamesThePartnersOfPointToPointCalls) {
   expect_holds(text, "  send #1 to rank 1 of world ");
   expect_holds(text, "  recv #4 from rank 0 of world ");
   expect_holds(text, "rank 1  recv #4 of world  float32 [3], float32 []");
+  expect_holds(text, "\n  They differ in tensors.\n");  // a send and its receive differ in the rest by nature
+}
+
+TEST(TextReport, TellsTheNotesOfARunThatEndedWell) {
+  auto verdict = verdict_of(Outcome::ok, "3 ranks ended well");
+  verdict.notes = {"call sites differ: allreduce #3", "5 calls were not compared"};
+  EXPECT_EQ(to_text(verdict),
+            "ok: 3 ranks ended well\n\nnote: call sites differ: allreduce #3\nnote: 5 calls were not compared\n");
 }
 
 TEST(TextReport, ColoursOnRequestAlone) {

@@ -9,7 +9,7 @@ namespace lockstep::sim::report {
 
 namespace {
 
-using Json = nlohmann::ordered_json;
+using Json = nlohmann::json;
 
 // In the order of the enumerators.
 constexpr std::array<std::string_view, 10> kOutcomes = {"ok",          "deadlock",   "mismatch",  "rank_failed",
@@ -29,7 +29,7 @@ Enum enum_of(const std::array<std::string_view, Size>& words, const std::string&
   refuse(what, "\"" + word + "\"");
 }
 
-// Reading: a field that is missing or null leaves the target as it is.
+// A field that is missing or null leaves the target as it is.
 
 template <class Value>
 void read(const Json& from, const char* name, Value& to) {
@@ -115,97 +115,17 @@ Verdict read_verdict(const Json& from) {
   return verdict;
 }
 
-// The JSON library's errors, as ours: they all mean that this is no such document.
-template <class Read>
-auto parse(std::string_view text, Read read_document) {
-  try {
-    return read_document(Json::parse(text));
-  } catch (const Json::exception& error) {
-    refuse("a document of version 1", error.what());
-  }
-}
-
-// Writing: an empty field is left out.
-
-template <class Value>
-void write(Json& to, const char* name, const Value& value) {
-  if (!value.empty()) to[name] = value;
-}
-
-template <class Value>
-void write(Json& to, const char* name, const std::optional<Value>& value) {
-  if (value) to[name] = *value;
-}
-
-void write(Json& to, const char* name, const std::optional<Place>& value) {
-  if (!value) return;
-  Json place = Json::object();
-  write(place, "file", value->file);
-  if (value->line > 0) place["line"] = value->line;
-  write(place, "function", value->function);
-  write(place, "module", value->module);
-  if (value->offset > 0) place["offset"] = value->offset;
-  write(place, "remark", value->remark);
-  to[name] = std::move(place);
-}
-
-Json json_of(const RankStanding& standing) {
-  Json json = {{"rank", standing.rank}, {"state", to_word(standing.state)}};
-  write(json, "op", standing.op);
-  write(json, "seq", standing.seq);
-  write(json, "group", standing.group);
-  write(json, "dtype", standing.dtype);
-  write(json, "shapes", standing.shapes);
-  write(json, "tensors", standing.tensors);
-  write(json, "reduce_op", standing.reduce_op);
-  write(json, "peer", standing.peer);
-  write(json, "tag", standing.tag);
-  write(json, "key", standing.key);
-  write(json, "step", standing.step);
-  write(json, "micro_step", standing.micro_step);
-  write(json, "phase", standing.phase);
-  write(json, "label", standing.label);
-  write(json, "place", standing.place);
-  write(json, "waits_at", standing.waits_at);
-  write(json, "waits_for", standing.waits_for);
-  write(json, "kind", standing.kind);
-  write(json, "message", standing.message);
-  write(json, "report", standing.report);
-  write(json, "failed_at", standing.failed_at);
-  write(json, "exit_code", standing.exit_code);
-  write(json, "signal", standing.signal);
-  write(json, "stderr", standing.errors);
-  return json;
-}
-
-// Text of a user's program need not be UTF-8.
-std::string dumped(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
-
 }  // namespace
 
 std::string_view to_word(Outcome outcome) { return kOutcomes[static_cast<std::size_t>(outcome)]; }
 std::string_view to_word(RankState state) { return kStates[static_cast<std::size_t>(state)]; }
 
-Verdict parse_verdict(std::string_view json) { return parse(json, read_verdict); }
-RankStanding parse_standing(std::string_view json) { return parse(json, read_standing); }
-
-std::string to_json(const RankStanding& standing) { return dumped(json_of(standing)); }
-
-std::string to_json(const Verdict& verdict) {
-  Json json = {{"v", Verdict::kVersion}, {"verdict", to_word(verdict.outcome)}, {"cause", verdict.cause}};
-  json["ranks"] = Json::array();
-  for (const RankStanding& standing : verdict.ranks) json["ranks"].push_back(json_of(standing));
-  write(json, "first", verdict.first);
-  json["edges"] = Json::array();
-  for (const auto& [waiting, awaited] : verdict.edges) json["edges"].push_back({waiting, awaited});
-  write(json, "since_stall_s", verdict.since_stall_s);
-  write(json, "seed", verdict.seed);
-  write(json, "signal", verdict.signal);
-  write(json, "left", verdict.left);
-  write(json, "hint", verdict.hint);
-  write(json, "replay", verdict.replay);
-  write(json, "notes", verdict.notes);
-  return dumped(json);
+Verdict parse_verdict(std::string_view json) {
+  try {
+    return read_verdict(Json::parse(json));
+  } catch (const Json::exception& error) {  // they all mean that this is no such document
+    refuse("a document of version 1", error.what());
+  }
 }
 
 }  // namespace lockstep::sim::report

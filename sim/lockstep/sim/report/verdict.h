@@ -97,19 +97,10 @@ struct Verdict {
   std::string hint;
   std::string replay;  ///< command that runs it again
   std::vector<std::string> notes;
-
-  bool operator==(const Verdict&) const = default;
 };
 
 /// Reads a document. Fields that version 1 does not know are left out; a document without "v" is version 1.
 /// @throws std::invalid_argument  for text that is no such document, and for another version
 Verdict parse_verdict(std::string_view json);
-
-/// @throws std::invalid_argument
-RankStanding parse_standing(std::string_view json);
-
-/// Writes the fields that are not empty, in the order of the schema, on one line.
-std::string to_json(const Verdict& verdict);
-std::string to_json(const RankStanding& standing);
 
 }  // namespace lockstep::sim::report

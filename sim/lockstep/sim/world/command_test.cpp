@@ -36,6 +36,8 @@ TEST(KnownLauncher, IsRecognisedHoweverItIsCalled) {
   EXPECT_EQ(known_launcher({"python3.11", "-u", "-m", "accelerate.commands.launch", "train.py"}),
             "python -m accelerate.commands.launch");
   EXPECT_EQ(known_launcher({"python", "/opt/venv/bin/torchrun", "train.py"}), "torchrun");
+  EXPECT_EQ(known_launcher({"python", "-W", "ignore", "-um", "torch.distributed.run", "train.py"}),
+            "python -m torch.distributed.run");
 }
 
 TEST(KnownLauncher, IsNoOtherProgram) {
@@ -44,6 +46,33 @@ TEST(KnownLauncher, IsNoOtherProgram) {
   EXPECT_EQ(known_launcher({"python3", "train.py", "-m", "torch.distributed.run"}), std::nullopt);
   EXPECT_EQ(known_launcher({"python3", "-m", "train", "torchrun"}), std::nullopt);
   EXPECT_EQ(known_launcher({"python3"}), std::nullopt);
+}
+
+TEST(LooksLikePython, ByInterpreterScriptOrLauncher) {
+  EXPECT_TRUE(looks_like_python({"python3", "-c", "pass"}));
+  EXPECT_TRUE(looks_like_python({"./train.py"}));
+  EXPECT_TRUE(looks_like_python({"/opt/bin/torchrun", "-m", "train"}));
+  EXPECT_TRUE(looks_like_python({"mpirun", "-n", "2", "/usr/bin/python3.11", "-m", "train"}));
+  EXPECT_FALSE(looks_like_python({"./train", "--config", "python.json"}));
+  EXPECT_FALSE(looks_like_python({}));
+}
+
+TEST(UnderPdb, StandsBetweenTheInterpretersOptionsAndWhatIsRun) {
+  using Words = std::vector<std::string>;
+  EXPECT_EQ(under_pdb({"python", "train.py", "-m", "x"}), Words({"python", "-m", "pdb", "train.py", "-m", "x"}));
+  EXPECT_EQ(under_pdb({"/usr/bin/python3.11", "-u", "-X", "dev", "-Wignore", "train.py"}),
+            Words({"/usr/bin/python3.11", "-u", "-X", "dev", "-Wignore", "-m", "pdb", "train.py"}));
+  EXPECT_EQ(under_pdb({"pypy3", "-m", "train", "--lr", "1"}),
+            Words({"pypy3", "-m", "pdb", "-m", "train", "--lr", "1"}));
+  EXPECT_EQ(under_pdb({"python", "-um", "train"}), Words({"python", "-u", "-m", "pdb", "-m", "train"}));
+  EXPECT_EQ(under_pdb({"python", "-mtrain"}), Words({"python", "-m", "pdb", "-m", "train"}));
+}
+
+TEST(UnderPdb, RefusesWhatPdbCannotRun) {
+  for (const std::vector<std::string>& argv : std::vector<std::vector<std::string>>{
+           {}, {"./train"}, {"python-config"}, {"python3"}, {"python3", "-"}, {"python3", "-c", "pass"}}) {
+    EXPECT_THROW(under_pdb(argv), InvalidArgument);
+  }
 }
 
 }  // namespace

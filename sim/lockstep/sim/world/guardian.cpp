@@ -58,7 +58,7 @@ void Guardian::run() {
     end_ranks();
     add_ends_to(*verdict);
   } else {
-    verdict = judge_end();
+    verdict = with_notes(verdict_of_end());
   }
   end_descendants({});
   send_result(*verdict);
@@ -74,7 +74,7 @@ void Guardian::start_ranks() {
   const int port = free_port();
   for (int rank = 0; rank < *options.num_ranks; ++rank) {
     auto own = variables;
-    set_rank(own, rank, *options.num_ranks, port);
+    set_rank(own, options, rank, port);
     auto& streams = orders_.streams[static_cast<std::size_t>(rank)];
     ranks_.add(rank, start_rank(start_of(rank, own, std::move(streams))));
   }
@@ -82,11 +82,15 @@ void Guardian::start_ranks() {
 
 RankStart Guardian::start_of(int rank, const Variables& variables, RankStreams streams) {
   const auto& options = orders_.options;
-  RankStart start{.program = orders_.program,
-                  .argv = options.argv,
+  const bool is_debugged = options.is_debugged(rank);
+  const auto& command = is_debugged ? *orders_.debugged_command : orders_.command;
+  RankStart start{.program = command.program,
+                  .argv = command.argv,
                   .variables = variables,
                   .streams = std::move(streams),
                   .stdout_to_stderr = options.stdout_to_stderr,
+                  .has_input = is_debugged,
+                  .has_terminal = is_debugged,
                   .signal_mask = orders_.signal_mask};
   if (options.body) {
     start.body = [&options, rank](const Variables& own) { return options.body(rank, own); };
@@ -97,15 +101,8 @@ RankStart Guardian::start_of(int rank, const Variables& variables, RankStreams s
     }
     for (const auto& other : ranks_.all()) start.not_for_ranks.push_back(other.report.descriptor());
   }
-  if (options.gdb_rank == rank) {
-    start.program = *orders_.gdb;
-    start.argv.front() = orders_.program;
-    start.argv.insert(start.argv.begin(), {"gdb", "-q", "--args"});
-    start.has_input = true;
-    start.has_terminal = true;
-  }
   // One command may read what is piped into us; several ranks would tear it apart, and a terminal is not theirs.
-  if (!options.num_ranks && isatty(STDIN_FILENO) == 0 && options.on_verdict != OnVerdict::hold) start.has_input = true;
+  if (!options.num_ranks && isatty(STDIN_FILENO) == 0) start.has_input = true;
   return start;
 }
 
@@ -116,13 +113,16 @@ void Guardian::turn() {
   poll(waiting.data(), waiting.size(), kTickMs);
   take_signals();
   take_bytes();
-  const bool was_debugged = orders_.gdb && ranks_.is_running(*orders_.options.gdb_rank);
+  const auto& debugged = orders_.options.debugged;
+  const bool was_debugged = debugged && ranks_.is_running(debugged->rank);
   ranks_.read_reports();
-  ranks_.reap();
-  if (was_debugged && !ranks_.is_running(*orders_.options.gdb_rank) && orders_.group_at_terminal) {
+  view_->refresh();
+  for (const auto& process : ranks_.reap()) {
+    if (process.end.signal != 0) view_->set_signal(process.pid, process.end.signal);
+  }
+  if (was_debugged && !ranks_.is_running(debugged->rank) && orders_.group_at_terminal) {
     give_terminal_to(*orders_.group_at_terminal);
   }
-  view_->refresh();
   update_pauses();
   const auto now = Clock::now();
   if (paused_.empty()) active_ += now - last_turn_;
@@ -149,6 +149,8 @@ void Guardian::take_bytes() {
     for (const char byte : std::string_view(bytes.data(), static_cast<std::size_t>(count))) {
       if (byte == kGoOn) {
         may_go_on_ = true;
+      } else if (byte == kSilence) {
+        are_ranks_silent_ = true;
       } else {
         interrupt(byte);
       }
@@ -161,15 +163,15 @@ void Guardian::interrupt(int signal) {
   if (interrupted_by_ == 0) interrupted_by_ = signal;
 }
 
-// A rank that a debugger holds is neither lost nor late; the one under our own gdb is the user's from the start.
+// A rank that a debugger holds is neither lost nor late; the one under a debugger of ours is the user's from the start.
 void Guardian::update_pauses() {
   const auto now = Clock::now();
   if (now - last_look_for_tracers_ < kBetweenLooksForTracers) return;
   last_look_for_tracers_ = now;
   std::vector<int> paused;
   for (const auto& [rank, pid] : processes_of_ranks()) {
-    const bool is_under_gdb = orders_.options.gdb_rank == rank && ranks_.is_running(rank);
-    if (is_under_gdb || tracer_of(pid) != 0) paused.push_back(rank);
+    const bool is_ours = orders_.options.is_debugged(rank) && ranks_.is_running(rank);
+    if (is_ours || tracer_of(pid) != 0) paused.push_back(rank);
   }
   const auto is_in = [](const std::vector<int>& ranks, int rank) {
     return std::ranges::find(ranks, rank) != ranks.end();

@@ -15,12 +15,18 @@
 
 namespace lockstep::sim {
 
+/// A program that is started.
+struct Command {
+  std::string program;  ///< its file
+  std::vector<std::string> argv;
+};
+
 /// What the visible process has decided before it forks the guardian.
 struct GuardianOrders {
   const LaunchOptions& options;
   std::string job;
-  std::string program;             ///< the file of options.argv
-  std::optional<std::string> gdb;  ///< the file of gdb, when a rank runs under it
+  Command command;                          ///< empty where options.body runs
+  std::optional<Command> debugged_command;  ///< of the rank that runs under a debugger
   bool has_gpu = false;
   std::vector<RankStreams> streams;        ///< one for each rank, or one for the command
   sigset_t signal_mask{};                  ///< for the ranks
@@ -63,7 +69,9 @@ class Guardian {
   [[nodiscard]] std::optional<VerdictJson> watch();
   [[nodiscard]] std::optional<VerdictJson> verdict_of_board() const;
   [[nodiscard]] std::optional<VerdictJson> verdict_of_failure() const;
-  [[nodiscard]] VerdictJson judge_end();
+  [[nodiscard]] VerdictJson imposed(VerdictJson verdict);
+  [[nodiscard]] VerdictJson with_notes(VerdictJson verdict) const;
+  [[nodiscard]] VerdictJson verdict_of_end();
   [[nodiscard]] std::vector<std::string> find_and_end_leftovers();
 
   [[nodiscard]] bool is_over() const;
@@ -72,6 +80,7 @@ class Guardian {
 
   // guardian_ending.cpp
   void show_stacks();
+  void let_ranks_print_their_own_stacks();
   void hold(const VerdictJson& verdict);
   void end_ranks();
   void tell_to_end(int signal);
@@ -90,6 +99,7 @@ class Guardian {
   int interrupted_by_ = 0;  // the first signal
   int num_interrupts_ = 0;
   bool may_go_on_ = false;  // the user has seen enough of ranks that are held
+  bool are_ranks_silent_ = false;
   std::vector<int> paused_;
   Clock::time_point last_turn_;
   Clock::time_point last_look_for_tracers_;

@@ -19,13 +19,30 @@ constexpr auto kByThemselves = seconds(2);  // the ranks know the verdict
 constexpr auto kAfterSignal = seconds(1);   // until SIGKILL
 constexpr auto kAfterKill = seconds(5);     // until we give up
 
+// A Python rank prints its frames, which nobody can read from outside, at this signal (faulthandler). Who has no
+// handler for it would be ended by it.
+int signal_for_own_stacks() { return SIGRTMAX - 1; }
+
 std::string title_of(int rank, pid_t pid) {
   return "rank " + std::to_string(rank) + ", process " + std::to_string(pid);
 }
 
 }  // namespace
 
+void Guardian::let_ranks_print_their_own_stacks() {
+  bool is_asked = false;
+  for (const auto& [rank, pid] : processes_of_ranks()) {
+    // A debugger would stop at the signal.
+    if (!start_time_of(pid) || tracer_of(pid) != 0 || !catches(pid, signal_for_own_stacks())) continue;
+    is_asked = kill(pid, signal_for_own_stacks()) == 0 || is_asked;
+  }
+  if (!is_asked) return;
+  send_to_visible(channel_, {{"await_silence", true}});
+  while (!are_ranks_silent_ && interrupted_by_ == 0 && !is_over()) turn();
+}
+
 void Guardian::show_stacks() {
+  let_ranks_print_their_own_stacks();
   StackReader reader;
   for (const auto& [rank, pid] : processes_of_ranks()) {
     if (!start_time_of(pid)) continue;  // it has ended
@@ -48,6 +65,7 @@ void Guardian::hold(const VerdictJson& verdict) {
 }
 
 void Guardian::end_ranks() {
+  send_to_visible(channel_, {{"ending", true}});
   const bool know_the_verdict = interrupted_by_ == 0 && orders_.options.on_verdict == OnVerdict::end;
   if (know_the_verdict && wait_until_over(kByThemselves, Pauses::do_not_count)) return;
   tell_to_end(interrupted_by_ == SIGINT ? SIGINT : SIGTERM);

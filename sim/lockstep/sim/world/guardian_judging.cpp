@@ -3,6 +3,7 @@
 #include <map>
 
 #include "lockstep/base/error.h"
+#include "lockstep/sim/world/command.h"
 #include "lockstep/sim/world/guardian.h"
 #include "lockstep/sim/world/processes.h"
 
@@ -21,27 +22,28 @@ constexpr auto kForStragglers = milliseconds(500);  // helpers that notice their
 std::optional<VerdictJson> Guardian::watch() {
   while (true) {
     turn();
-    if (interrupted_by_ != 0) {
-      auto verdict = interrupted_verdict(interrupted_by_, standings());
-      view_->impose(verdict.dump());
-      return verdict;
-    }
+    if (interrupted_by_ != 0) return imposed(interrupted_verdict(interrupted_by_, standings()));
     if (auto verdict = verdict_of_board()) return verdict;
-    if (auto verdict = verdict_of_failure()) {
-      view_->impose(verdict->dump());
-      return verdict;
-    }
+    if (auto verdict = verdict_of_failure()) return imposed(std::move(*verdict));
     const auto& limit = orders_.options.timeout;
-    if (limit && active_ > *limit) {
-      auto verdict = straggler_verdict(*limit, standings());
-      view_->impose(verdict.dump());
-      return verdict;
-    }
+    if (limit && active_ > *limit) return imposed(straggler_verdict(*limit, standings()));
     if (ranks_.first_failed() == nullptr && is_over()) {
       view_->refresh();  // after the last one's end: a verdict that it had published is there by now
       return verdict_of_board();
     }
   }
+}
+
+// The ranks end with it.
+VerdictJson Guardian::imposed(VerdictJson verdict) {
+  view_->impose(verdict.dump());
+  return with_notes(std::move(verdict));
+}
+
+// Those of a board's own verdict stand in it already.
+VerdictJson Guardian::with_notes(VerdictJson verdict) const {
+  for (const auto& note : view_->notes()) verdict["notes"].push_back(note);
+  return verdict;
 }
 
 std::optional<VerdictJson> Guardian::verdict_of_board() const {
@@ -56,21 +58,19 @@ std::optional<VerdictJson> Guardian::verdict_of_board() const {
 std::optional<VerdictJson> Guardian::verdict_of_failure() const {
   const auto* failed = ranks_.first_failed();
   if (failed == nullptr) return std::nullopt;
-  if (const auto reason = failed->why_not_started()) {
-    throw InvalidArgument({.where = "sim", .expected = "a program that starts", .got = *reason});
-  }
+  if (const auto reason = failed->refusal()) throw InvalidArgument(*reason);
   if (!ranks_.have_all_ended() && Clock::now() - failed->ended < kForAVerdict) return std::nullopt;
   const auto rank = orders_.options.num_ranks ? std::optional(failed->rank) : std::nullopt;
   return rank_failed_verdict(rank, *failed->end, failed->reported(), standings());
 }
 
-VerdictJson Guardian::judge_end() {
+VerdictJson Guardian::verdict_of_end() {
   const auto seen = view_->ranks();
   const bool is_checked = orders_.options.check == "off" || std::ranges::any_of(seen, &SeenRank::is_checked);
   auto where = standings();
   const auto left = find_and_end_leftovers();
   if (!is_checked) {
-    auto verdict = unchecked_verdict(std::move(where));
+    auto verdict = unchecked_verdict(std::move(where), looks_like_python(orders_.options.argv));
     for (const auto& item : left) verdict["notes"].push_back("left behind, and ended: " + item);
     return verdict;
   }

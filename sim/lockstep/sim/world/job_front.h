@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <chrono>
 #include <memory>
 #include <optional>
 #include <string>
@@ -33,10 +34,14 @@ class JobFront {
   LaunchResult watch(pid_t guardian, const JobViewFactory& make_view);
 
  private:
+  using Clock = std::chrono::steady_clock;
+
   void turn();
   void take_messages(std::string_view lines);
+  void tell_of_silence(bool has_output);
+  [[nodiscard]] bool holds_back();
   void take_input();
-  [[nodiscard]] VerdictJson end_in_place_of(pid_t guardian, int status, const JobViewFactory& make_view);
+  [[nodiscard]] VerdictJson end_in_place_of(pid_t guardian, int status);
   [[nodiscard]] LaunchResult result_of(VerdictJson verdict, const VerdictJson& ranks) const;
 
   const LaunchOptions* options_;
@@ -49,7 +54,12 @@ class JobFront {
   launch::CaughtSignals signals_;
   UserOutput user_;
   std::vector<std::unique_ptr<RankReader>> readers_;
+  std::unique_ptr<JobView> view_;
+  bool are_ranks_ending_ = false;  // because of the verdict
   bool waits_for_enter_ = false;
+  // While the guardian waits for silence: since when it does, and when a rank last wrote something.
+  std::optional<Clock::time_point> silence_asked_;
+  Clock::time_point last_output_;
   VerdictJson last_message_;  // the result, or why there is none
 };
 

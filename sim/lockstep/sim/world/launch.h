@@ -30,7 +30,15 @@ enum class RankOutput {
 enum class OnVerdict {
   end,     ///< ranks get 2 s to end by themselves, then SIGTERM, then SIGKILL
   stacks,  ///< they stay as they are until the stacks of all their threads were told, and then get SIGTERM
-  hold,    ///< they stay as they are, for a debugger, until somebody says Enter or Ctrl-C
+  hold,    ///< they stay as they are, for a debugger, until somebody says Enter or Ctrl-C; `stacks` where stdin is no
+           ///< terminal, since nobody could say so
+};
+
+/// A rank that runs under a debugger, and has the terminal. Nobody judges it, and the others' time-outs do not count.
+struct DebuggedRank {
+  enum class Debugger { gdb, pdb };
+  int rank = 0;
+  Debugger debugger = Debugger::gdb;
 };
 
 /// How a job is started and watched. The defaults are those of `lockstep sim`.
@@ -53,6 +61,11 @@ struct LaunchOptions {
   /// Gets what there is to tell while the job runs, one or more lines without the last line's end; none: untold.
   std::function<void(std::string_view)> tell;
   bool is_quiet = false;  ///< only what was asked for is told: stacks, and how to attach
+  /// What ranks write once they end because of the verdict is not shown: mostly each of them repeats it. It stays in
+  /// RankOutcome::log.
+  bool holds_back = false;
+  /// This program's own, for the document; may be empty.
+  std::vector<std::string> command_line;
 
   std::optional<std::chrono::milliseconds> timeout;  ///< of the whole run, verdict `straggler`
   std::optional<std::chrono::milliseconds> stall;    ///< a rank may keep others waiting so long, verdict `straggler`
@@ -60,8 +73,10 @@ struct LaunchOptions {
   bool strict_places = false;                        ///< differing call sites are a verdict
   std::optional<std::uint64_t> device_memory_bytes;  ///< the limit of each rank's pretend device
 
-  std::optional<int> gdb_rank;  ///< runs under gdb and has the terminal; the others' time-outs do not count
+  std::optional<DebuggedRank> debugged;
   OnVerdict on_verdict = OnVerdict::end;
+
+  [[nodiscard]] bool is_debugged(int rank) const { return debugged && debugged->rank == rank; }
 };
 
 /// How one rank ended; without `num_ranks`, the one entry is the command.
@@ -72,6 +87,9 @@ struct RankOutcome {
   int signal = 0;     ///< what ended it, 0 if nothing did
   double wall_s = 0;
   std::string log;  ///< the end of what it wrote, at most 1 MiB; empty when it went to a file or was inherited
+  std::size_t num_bytes_held = 0;  ///< of `log`, at its end: they were not shown (LaunchOptions::holds_back)
+
+  [[nodiscard]] std::string_view held() const { return std::string_view(log).substr(log.size() - num_bytes_held); }
 };
 
 struct LaunchResult {
@@ -89,8 +107,9 @@ struct LaunchResult {
 /// While it runs, SIGINT, SIGTERM, SIGHUP and SIGQUIT are caught where nobody else has decided about them; the first
 /// ends the run with the verdict `interrupted`.
 ///
-/// @throws InvalidArgument  for options that do not fit, a program that is missing or cannot be run, and a known
-///                          launcher (torchrun, mpirun ...) with num_ranks; nothing was run
+/// @throws InvalidArgument  for options that do not fit, a program that is missing or cannot be run, a known launcher
+///                          (torchrun, mpirun ...) with num_ranks, and a program that refuses what it was asked to run
+///                          (kRefused in rank_starter.h); nothing was run
 LaunchResult run(const LaunchOptions& options);
 
 /// The same with another look at the job, for tests. It is made in the guardian.

@@ -41,6 +41,34 @@ TEST(Launch, NothingCheckedIsAVerdict) {
   EXPECT_EQ(Launched(folder, options).wait(), 0) << "nobody asked for a check";
 }
 
+TEST(Launch, WhatToDoWhenNothingWasCheckedDependsOnTheLanguage) {
+  const Folder folder;
+  Launched run(folder, shell(folder, 2, "exit 0"));
+  EXPECT_EQ(run.wait(), 17);
+  EXPECT_TRUE(has(run.verdict()["hint"], "LOCKSTEP_BACKEND"));
+  auto options = shell(folder, 2, "");
+  options.argv = {"sh", "-c", "exit 0", "train.py"};
+  Launched python(folder, options);
+  EXPECT_EQ(python.wait(), 17);
+  EXPECT_TRUE(has(python.verdict()["cause"], "see the ranks' warnings")) << python.verdict();
+}
+
+TEST(Launch, WhatIsWorthKnowingOfARunThatEndedWellIsNoted) {
+  const Folder folder;
+  Launched run(folder, shell(folder, 2, kJoin + "echo call sites differ > $F/notes"));
+  EXPECT_EQ(run.wait(), 0);
+  EXPECT_EQ(run.verdict()["notes"], VerdictJson({"call sites differ"}));
+}
+
+TEST(Launch, TheDocumentHasTheCommandLine) {
+  const Folder folder;
+  auto options = shell(folder, 2, kJoin);
+  options.command_line = {"lockstep", "sim", "-n", "2", "--", "./train", "a b"};
+  Launched run(folder, options);
+  run.wait();
+  EXPECT_EQ(run.verdict()["command"], VerdictJson(options.command_line));
+}
+
 TEST(Launch, LabelsEachLineAndKeepsStdoutAndStderrApart) {
   const Folder folder;
   Launched run(folder, shell(folder, 2, kJoin + "echo out $RANK; echo err $RANK >&2; printf 'no end'"));
@@ -126,6 +154,7 @@ TEST(Launch, ARankThatASignalEndsIsNamedWithIt) {
   EXPECT_EQ(run.wait(), 12);
   EXPECT_EQ(run.verdict()["cause"], "rank 0 was ended by signal 11 (Segmentation fault)");
   EXPECT_EQ(run.verdict()["ranks"][0]["signal"], SIGSEGV);
+  EXPECT_TRUE(text_of(folder.file("signals")).ends_with(" 11\n")) << "the ranks' monitors are told";
 }
 
 TEST(Launch, TheVerdictOfTheRanksThemselvesGoesFirst) {
@@ -150,9 +179,10 @@ TEST(Launch, ARunThatPassesItsLimitIsEndedAndTheOneThatDoesNotWaitIsNamed) {
   Launched run(folder, options);
   EXPECT_EQ(run.wait(), 14);
   EXPECT_EQ(run.verdict()["verdict"], "straggler");
-  EXPECT_EQ(run.verdict()["cause"], "the run passed its limit of 0.3 s, and rank 1 is the only one that does not wait");
+  EXPECT_EQ(run.verdict()["cause"], "the run passed the limit that was set for it, 0.3 s");
   EXPECT_EQ(run.verdict()["ranks"][0]["op"], "barrier");
-  EXPECT_EQ(run.verdict()["first"], 1);
+  EXPECT_EQ(run.verdict()["hint"], "All wait but rank 1: look at what that one does.");
+  EXPECT_FALSE(run.verdict().contains("first")) << "a limit proves nothing about a rank";
 }
 
 TEST(Launch, WhatRanksLeaveBehindIsListedAndEnded) {
@@ -221,15 +251,18 @@ std::string refusal_of(LaunchOptions options) {
 
 TEST(Launch, RefusesWhatCannotBeRun) {
   EXPECT_TRUE(has(refusal_of({.num_ranks = 2}), "expected a program"));
-  EXPECT_TRUE(has(refusal_of({.num_ranks = 0, .argv = {"true"}}), "at least one rank, got 0"));
+  EXPECT_TRUE(has(refusal_of({.num_ranks = 0, .argv = {"true"}}), "1 to 256 ranks, got 0"));
+  EXPECT_TRUE(has(refusal_of({.num_ranks = 100000, .argv = {"true"}}), "1 to 256 ranks, got 100000"));
   EXPECT_TRUE(has(refusal_of({.num_ranks = 2, .argv = {"/no/such"}}), "/no/such (No such file or directory)"));
   EXPECT_TRUE(has(refusal_of({.num_ranks = 2, .argv = {"no-such-program"}}), "'no-such-program', which is not there"));
   EXPECT_TRUE(has(refusal_of({.num_ranks = 2, .argv = {"/tmp"}}), "a folder"));
   EXPECT_TRUE(has(refusal_of({.num_ranks = 2, .argv = {"/etc/passwd"}}), "not executable"));
   EXPECT_TRUE(has(refusal_of({.num_ranks = 2, .argv = {"true"}, .check = "sampled:0"}), "sampled:N"));
-  EXPECT_TRUE(has(refusal_of({.num_ranks = 2, .argv = {"true"}, .timeout = milliseconds(0)}), "positive"));
-  EXPECT_TRUE(has(refusal_of({.num_ranks = 2, .argv = {"true"}, .gdb_rank = 2}), "2 of 2"));
-  EXPECT_TRUE(has(refusal_of({.argv = {"true"}, .gdb_rank = 0}), "-n"));
+  EXPECT_TRUE(has(refusal_of({.num_ranks = 2, .argv = {"true"}, .timeout = milliseconds(0)}), "for the run, got 0 ms"));
+  EXPECT_TRUE(has(refusal_of({.num_ranks = 2, .argv = {"true"}, .stall = milliseconds(-1)}), "stall, got -1 ms"));
+  EXPECT_TRUE(has(refusal_of({.num_ranks = 2, .argv = {"true"}, .device_memory_bytes = 0}), "got 0 bytes"));
+  EXPECT_TRUE(has(refusal_of({.num_ranks = 2, .argv = {"true"}, .debugged = DebuggedRank{.rank = 2}}), "2 of 2"));
+  EXPECT_TRUE(has(refusal_of({.argv = {"true"}, .debugged = DebuggedRank{}}), "-n"));
 }
 
 TEST(Launch, RefusesLaunchersAsRanksAndSaysHow) {
@@ -238,6 +271,15 @@ TEST(Launch, RefusesLaunchersAsRanksAndSaysHow) {
     const auto text = refusal_of({.num_ranks = 2, .argv = argv});
     EXPECT_TRUE(has(text, "which starts ranks by itself. Leave -n out")) << text;
   }
+}
+
+TEST(Launch, WhatAProgramRefusesToRunIsBadInput) {
+  const Folder folder;
+  Launched run(folder, shell(folder, 3,
+                             "printf '{\"kind\": \"refused\", \"message\": \"--function: planted\"}' "
+                             ">/dev/fd/$LOCKSTEP_REPORT_FD; exit 2"));
+  EXPECT_EQ(run.wait(), 2);
+  EXPECT_EQ(run.error(), "--function: planted");
 }
 
 TEST(Launch, AProgramThatTheSystemRefusesIsBadInput) {

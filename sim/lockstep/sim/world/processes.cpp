@@ -10,24 +10,17 @@
 #include <cctype>
 #include <charconv>
 #include <chrono>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
-#include <optional>
-#include <sstream>
+#include <string_view>
 #include <thread>
 
 namespace lockstep::sim {
 namespace {
 
 using std::chrono::steady_clock;
-
-// What we need of /proc/PID/stat.
-struct Stat {
-  std::string name;
-  char state = 0;
-  pid_t parent = 0;
-};
 
 std::string text_of(const std::filesystem::path& file) {
   std::ifstream stream(file, std::ios::binary);
@@ -36,16 +29,24 @@ std::string text_of(const std::filesystem::path& file) {
 
 std::filesystem::path folder_of(pid_t pid) { return "/proc/" + std::to_string(pid); }
 
-std::optional<Stat> stat_of(pid_t pid) {
-  const auto text = text_of(folder_of(pid) / "stat");
-  const auto open = text.find('(');
-  const auto close = text.rfind(')');  // the name may hold parentheses of its own
-  if (open == std::string::npos || close == std::string::npos) return std::nullopt;
-  Stat stat{.name = text.substr(open + 1, close - open - 1)};
-  std::istringstream rest(text.substr(close + 1));
-  rest >> stat.state >> stat.parent;
-  if (!rest) return std::nullopt;
-  return stat;
+// Lines "Name:\tvalue"; empty when the process is gone.
+std::string status_of(pid_t pid) { return text_of(folder_of(pid) / "status"); }
+
+std::string_view value_in(std::string_view status, std::string_view name) {
+  while (!status.empty()) {
+    const auto line = status.substr(0, status.find('\n'));
+    status.remove_prefix(std::min(line.size() + 1, status.size()));
+    if (line.starts_with(name) && line.substr(name.size()).starts_with(":\t")) return line.substr(name.size() + 2);
+  }
+  return {};
+}
+
+template <typename Number>
+Number number_in(std::string_view status, std::string_view name, int base = 10) {
+  const auto value = value_in(status, name);
+  Number number = 0;
+  std::from_chars(value.data(), value.data() + value.size(), number, base);
+  return number;
 }
 
 std::vector<ProcessInfo> all_processes() {
@@ -56,12 +57,13 @@ std::vector<ProcessInfo> all_processes() {
     pid_t pid = 0;
     const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), pid);
     if (error != std::errc() || end != name.data() + name.size()) continue;
-    const auto stat = stat_of(pid);
-    if (!stat) continue;  // it ended while we looked
+    const auto status = status_of(pid);
+    if (status.empty()) continue;  // it ended while we looked
+    const auto state = value_in(status, "State");
     processes.push_back({.pid = pid,
-                         .parent = stat->parent,
-                         .is_zombie = stat->state == 'Z' || stat->state == 'X',
-                         .command = "(" + stat->name + ")"});
+                         .parent = number_in<pid_t>(status, "PPid"),
+                         .is_zombie = state.starts_with('Z') || state.starts_with('X'),
+                         .command = "(" + std::string(value_in(status, "Name")) + ")"});
   }
   return processes;
 }
@@ -119,12 +121,11 @@ bool end_descendants(const std::vector<pid_t>& spared) {
   }
 }
 
-pid_t tracer_of(pid_t pid) {
-  std::ifstream status(folder_of(pid) / "status");
-  for (std::string line; std::getline(status, line);) {
-    if (line.starts_with("TracerPid:")) return static_cast<pid_t>(std::stol(line.substr(sizeof("TracerPid:") - 1)));
-  }
-  return 0;
+pid_t tracer_of(pid_t pid) { return number_in<pid_t>(status_of(pid), "TracerPid"); }
+
+bool catches(pid_t pid, int signal) {
+  const auto caught = number_in<std::uint64_t>(status_of(pid), "SigCgt", /*base=*/16);
+  return (caught >> static_cast<unsigned>(signal - 1) & 1U) != 0;
 }
 
 std::vector<std::string> remove_shared_memory_of(const std::string& job) {

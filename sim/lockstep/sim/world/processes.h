@@ -38,6 +38,9 @@ bool end_descendants(const std::vector<pid_t>& spared);
 /// The process that traces `pid`, a debugger; 0 for none.
 pid_t tracer_of(pid_t pid);
 
+/// Whether the process has a handler of its own for the signal.
+bool catches(pid_t pid, int signal);
+
 /// Names in /dev/shm that bear the job's name. They are removed.
 std::vector<std::string> remove_shared_memory_of(const std::string& job);
 

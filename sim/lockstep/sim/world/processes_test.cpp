@@ -65,6 +65,16 @@ TEST(Processes, ADebuggerIsSeen) {
   EXPECT_TRUE(end_descendants({}));
 }
 
+TEST(Processes, AHandlerIsSeen) {
+  EXPECT_FALSE(catches(getpid(), SIGRTMAX - 1));
+  signal(SIGRTMAX - 1, [](int) {});
+  EXPECT_TRUE(catches(getpid(), SIGRTMAX - 1));
+  EXPECT_FALSE(catches(getpid(), SIGRTMAX));
+  signal(SIGRTMAX - 1, SIG_IGN);
+  EXPECT_FALSE(catches(getpid(), SIGRTMAX - 1));
+  signal(SIGRTMAX - 1, SIG_DFL);
+}
+
 TEST(Processes, SharedMemoryIsTheJobsIfItBearsItsWholeName) {
   const auto job = "processes-test-" + std::to_string(getpid()) + "-1";
   for (const auto& name : {"a-" + job, job + ".b", job + "2"}) std::ofstream("/dev/shm/" + name) << "x";

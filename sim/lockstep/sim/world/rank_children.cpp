@@ -5,6 +5,7 @@
 
 #include <algorithm>
 
+#include "lockstep/base/error.h"
 #include "lockstep/launch/rank_report.h"
 
 namespace lockstep::sim {
@@ -27,10 +28,11 @@ std::string RankChild::reported() const {
   return report->kind + ": " + report->message;
 }
 
-std::optional<std::string> RankChild::why_not_started() const {
+std::optional<std::string> RankChild::refusal() const {
   const auto report = launch::parse_report(rank, this->report.text());
-  if (!report || report->kind != kCannotStart) return std::nullopt;
-  return report->message;
+  if (!report || (report->kind != kCannotStart && report->kind != kRefused)) return std::nullopt;
+  if (report->kind == kRefused) return report->message;
+  return to_text(Problem{.where = "sim", .expected = "a program that starts", .got = report->message});
 }
 
 void RankChildren::add(int rank, StartedRank started) {
@@ -50,15 +52,18 @@ void RankChildren::read_reports() {
   for (auto& rank : ranks_) rank.report.read_available();
 }
 
-void RankChildren::reap() {
+std::vector<EndedProcess> RankChildren::reap() {
+  std::vector<EndedProcess> ended;
   int status = 0;
   for (pid_t pid = 0; (pid = waitpid(-1, &status, WNOHANG)) > 0;) {
+    ended.push_back({.pid = pid, .end = end_of(status)});
     const auto found = std::ranges::find(ranks_, pid, &RankChild::pid);
     if (found == ranks_.end() || found->end) continue;  // an orphan
     found->report.finish();
-    found->end = end_of(status);
+    found->end = ended.back().end;
     found->ended = RankChild::Clock::now();
   }
+  return ended;
 }
 
 void RankChildren::end_by(int signal) {

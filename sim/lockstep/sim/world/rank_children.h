@@ -29,8 +29,14 @@ struct RankChild {
   [[nodiscard]] double wall_s() const;
   /// "RuntimeError: out of patience"; empty if it ended without a word.
   [[nodiscard]] std::string reported() const;
-  /// What kept its program from starting; none if it was started.
-  [[nodiscard]] std::optional<std::string> why_not_started() const;
+  /// Why nothing was run: its program did not start, or refused what it was asked to run; none otherwise.
+  [[nodiscard]] std::optional<std::string> refusal() const;
+};
+
+/// A process that has ended.
+struct EndedProcess {
+  pid_t pid = 0;
+  RankEnd end;
 };
 
 /// The processes that the guardian has started, as their parent sees them. It reaps adopted orphans as well.
@@ -39,7 +45,8 @@ class RankChildren {
   void add(int rank, StartedRank started);
   void add_to(std::vector<pollfd>& waiting) const;
   void read_reports();
-  void reap();
+  /// @return all that have ended since, the orphans among them
+  std::vector<EndedProcess> reap();
   /// Tells those that run, and what they have started in their process groups, to end.
   void end_by(int signal);
 

@@ -11,7 +11,6 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/launch/descriptor.h"
-#include "lockstep/sim/check/process.h"
 
 namespace lockstep::sim {
 namespace {
@@ -28,12 +27,14 @@ std::string checked_backend(const Variables& environment) {
 }
 
 // What the ranks' checking core has to know; docs/reference/environment.md has it under LOCKSTEP_SIM_SPEC.
-std::string spec_of(const LaunchOptions& options) {
+std::string spec_of(const LaunchOptions& options, bool is_debugged) {
   Json spec = {{"launched", true}, {"strict_places", options.strict_places}};
   if (!options.function.empty()) spec["function"] = options.function;
   if (options.stall) spec["stall_s"] = seconds_of(*options.stall);
   if (options.device_memory_bytes) spec["device_memory_bytes"] = *options.device_memory_bytes;
   if (options.on_verdict != OnVerdict::end) spec["hold"] = true;  // ranks stay in their waits until they are ended
+  if (options.debugged) spec["frozen"] = true;
+  if (is_debugged) spec["paused"] = true;
   return spec.dump();
 }
 
@@ -70,31 +71,41 @@ int free_port() {
   throw RuntimeError({.where = "sim", .expected = "a free port", .got = "none of 1000 that were tried"});
 }
 
-std::string new_job_name(const Variables& environment) {
-  const auto own = "sim-" + std::to_string(getpid()) + "-" + std::to_string(start_time_of(getpid()).value_or(0));
-  const auto outer = environment.find("LOCKSTEP_JOB");
-  return outer == environment.end() || outer->second.empty() ? own : outer->second + "-" + own;
-}
-
 Variables job_variables(const LaunchOptions& options, const std::string& job, bool has_gpu) {
   auto variables = options.environment;
   variables["LOCKSTEP_SIM"] = "1";
   variables["LOCKSTEP_BACKEND"] = checked_backend(options.environment);
   variables["LOCKSTEP_JOB"] = job;
   variables["LOCKSTEP_CHECK"] = options.check;
-  variables["LOCKSTEP_SIM_SPEC"] = spec_of(options);
+  variables["LOCKSTEP_SIM_SPEC"] = spec_of(options, /*is_debugged=*/false);
   variables.erase("LOCKSTEP_REPORT_FD");                          // of a launcher above us
-  if (options.gdb_rank) variables["LOCKSTEP_TIMEOUT"] = "86400";  // a day: nobody hurries the user at the debugger
+  if (options.debugged) variables["LOCKSTEP_TIMEOUT"] = "86400";  // a day: nobody hurries the user at the debugger
   set_unless_set(variables, "OMP_NUM_THREADS", "1");
   if (!has_gpu) set_unless_set(variables, "ACCELERATE_USE_CPU", "1");
+  std::error_code ignored;
+  const auto python = python_folder_of(std::filesystem::read_symlink("/proc/self/exe", ignored));
+  if (python) prepend_to_python_path(variables, *python);
   return variables;
 }
 
-void set_rank(Variables& variables, int rank, int num_ranks, int port) {
+std::optional<std::filesystem::path> python_folder_of(const std::filesystem::path& program) {
+  const auto folder = program.parent_path().parent_path() / "python";
+  std::error_code ignored;
+  if (!std::filesystem::exists(folder / "lockstep" / "__init__.py", ignored)) return std::nullopt;
+  return folder;
+}
+
+void prepend_to_python_path(Variables& variables, const std::filesystem::path& folder) {
+  auto& path = variables["PYTHONPATH"];
+  path = folder.string() + (path.empty() ? "" : ":" + path);
+}
+
+void set_rank(Variables& variables, const LaunchOptions& options, int rank, int port) {
   variables["RANK"] = variables["LOCAL_RANK"] = std::to_string(rank);
-  variables["WORLD_SIZE"] = variables["LOCAL_WORLD_SIZE"] = std::to_string(num_ranks);
+  variables["WORLD_SIZE"] = variables["LOCAL_WORLD_SIZE"] = std::to_string(*options.num_ranks);
   variables["MASTER_ADDR"] = "127.0.0.1";
   variables["MASTER_PORT"] = std::to_string(port);
+  if (options.is_debugged(rank)) variables["LOCKSTEP_SIM_SPEC"] = spec_of(options, /*is_debugged=*/true);
 }
 
 }  // namespace lockstep::sim

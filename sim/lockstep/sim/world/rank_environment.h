@@ -1,5 +1,7 @@
 #pragma once
 
+#include <filesystem>
+#include <optional>
 #include <string>
 
 #include "lockstep/sim/world/launch.h"
@@ -13,14 +15,15 @@ bool has_nvidia_device();
 /// given it between now and the moment when rank 0 opens it.
 int free_port();
 
-/// Names this job, and its shared memory: "sim-<pid>-<start time>", after the job that this process itself belongs to.
-std::string new_job_name(const Variables& environment);
-
 /// The variables of everything that is started in the job: what `options.environment` has, and the simulation's.
 /// What the user has set is kept where it can be: a backend becomes the inner one of the checked backend.
 Variables job_variables(const LaunchOptions& options, const std::string& job, bool has_gpu);
 
 /// Adds the place of one rank, as torchrun does.
-void set_rank(Variables& variables, int rank, int num_ranks, int port);
+void set_rank(Variables& variables, const LaunchOptions& options, int rank, int port);
+
+/// Where `import lockstep` finds the package that belongs to this program: python/ beside the program's folder.
+std::optional<std::filesystem::path> python_folder_of(const std::filesystem::path& program);
+void prepend_to_python_path(Variables& variables, const std::filesystem::path& folder);
 
 }  // namespace lockstep::sim

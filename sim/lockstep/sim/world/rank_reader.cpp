@@ -2,6 +2,7 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 
 #include "lockstep/base/error.h"
@@ -23,12 +24,14 @@ std::string coloured(const std::string& label, int rank) {
 
 }  // namespace
 
-RankReader::RankReader(int rank, const LaunchOptions& options, RankStreams streams, UserOutput& user)
+RankReader::RankReader(int rank, const LaunchOptions& options, RankStreams streams, UserOutput& user,
+                       std::function<bool()> is_held)
     : name_(options.num_ranks ? log_name_of(rank) : "command.log"),
       label_(options.num_ranks ? label_of(rank) : ""),
       shown_label_(options.colour ? coloured(label_, rank) : label_),
       options_(&options),
       user_(&user),
+      is_held_(std::move(is_held)),
       output_(std::move(streams.output), [this](std::string_view lines) { take(STDOUT_FILENO, lines); }),
       errors_(std::move(streams.errors), [this](std::string_view lines) {
         keep_errors(lines);
@@ -65,12 +68,15 @@ void RankReader::take(int descriptor, std::string_view lines) {
     file_ << lines << std::flush;
     return;
   }
-  if (options_->output != RankOutput::kept) {
+  if (is_held_()) {
+    num_bytes_held_ += lines.size();
+  } else if (options_->output != RankOutput::kept) {
     user_->write(options_->stdout_to_stderr ? STDERR_FILENO : descriptor,
                  launch::with_label(shown_label_, launch::without_label(label_, lines)));
   }
   log_ += lines;
   if (log_.size() > 2 * kKeptBytes) log_.erase(0, log_.size() - kKeptBytes);
+  num_bytes_held_ = std::min(num_bytes_held_, log_.size());
 }
 
 void RankReader::keep_errors(std::string_view lines) {

@@ -4,6 +4,7 @@
 
 #include <deque>
 #include <fstream>
+#include <functional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,16 +19,20 @@ namespace lockstep::sim {
 /// What one rank writes: shown line by line, or kept in its file, and the end of it remembered.
 class RankReader {
  public:
+  /// @param is_held  whether what comes now is kept from the user
   /// @throws FileError  if there is to be a file and it cannot be opened
-  RankReader(int rank, const LaunchOptions& options, RankStreams streams, UserOutput& user);
+  RankReader(int rank, const LaunchOptions& options, RankStreams streams, UserOutput& user,
+             std::function<bool()> is_held);
 
   void add_to(std::vector<pollfd>& waiting) const;
   void read_available();
   /// For a rank that is gone: takes the rest, and gives the file its name.
   void finish();
 
-  /// The end of what was shown, at most 1 MiB.
+  /// The end of what it wrote, at most 1 MiB.
   [[nodiscard]] const std::string& log() const { return log_; }
+  /// So much at its end was not shown.
+  [[nodiscard]] std::size_t num_bytes_held() const { return num_bytes_held_; }
   /// The last 20 lines of stderr.
   [[nodiscard]] const std::deque<std::string>& last_errors() const { return last_errors_; }
 
@@ -40,8 +45,10 @@ class RankReader {
   std::string shown_label_;
   const LaunchOptions* options_;
   UserOutput* user_;
+  std::function<bool()> is_held_;
   std::ofstream file_;
   std::string log_;
+  std::size_t num_bytes_held_ = 0;
   std::deque<std::string> last_errors_;
   launch::PipeLines output_;
   launch::PipeLines errors_;

@@ -37,7 +37,9 @@ struct StartedRank {
   launch::Descriptor report;  ///< reads what the rank says of itself at its end
 };
 
-constexpr auto kCannotStart = "cannot start";  ///< the kind in the report of a rank whose program did not start
+// Kinds in a rank's report that say that nothing was run. The run ends with the message, which is told once.
+constexpr auto kCannotStart = "cannot start";  ///< its program did not start
+constexpr auto kRefused = "refused";           ///< its program has not got what it was asked to run
 
 /// Starts it as leader of a process group of its own, which dies with this process. LOCKSTEP_REPORT_FD is added.
 /// @throws RuntimeError  when the system has no process or no descriptor left

@@ -9,6 +9,7 @@
 #include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <regex>
 
 #include "lockstep/base/error.h"
 #include "lockstep/launch/descriptor.h"
@@ -17,6 +18,10 @@
 namespace lockstep::sim {
 namespace {
 
+constexpr std::string_view kAside = ".part";
+constexpr auto kVerdictName = "verdict.json";
+constexpr auto kReportName = "report.html";
+
 [[noreturn]] void fail(const std::filesystem::path& path) {
   throw FileError("sim: cannot write " + path.string() + ": " + std::strerror(errno));
 }
@@ -24,6 +29,13 @@ namespace {
 void flush_to_disk(const std::filesystem::path& path, int flags) {
   const launch::Descriptor file(open(path.c_str(), flags | O_CLOEXEC));
   if (!file || fsync(file.number()) != 0) fail(path);
+}
+
+// "rank0.log.part" is left of a run that was killed.
+bool is_of_a_run(std::string name) {
+  if (name.ends_with(kAside)) name.resize(name.size() - kAside.size());
+  static const std::regex log(R"((rank\d+|command)\.log)");
+  return name == kVerdictName || name == kReportName || std::regex_match(name, log);
 }
 
 }  // namespace
@@ -36,7 +48,7 @@ void put_in_place(const std::filesystem::path& aside, const std::filesystem::pat
 }
 
 void write_file(const std::filesystem::path& path, std::string_view content) {
-  const std::filesystem::path aside = path.string() + ".part";
+  const std::filesystem::path aside = path.string() + std::string(kAside);
   std::ofstream file(aside, std::ios::binary);
   file << content;
   file.close();
@@ -61,14 +73,26 @@ void make_folder(const std::filesystem::path& folder) {
   if (error) throw FileError("sim: cannot make the folder " + folder.string() + ": " + error.message());
 }
 
+void make_run_folder(const std::filesystem::path& folder) {
+  make_folder(folder);
+  for (const auto& entry : std::filesystem::directory_iterator(folder)) {
+    const auto name = entry.path().filename().string();
+    if (!is_of_a_run(name)) continue;
+    throw InvalidArgument({.where = "--out",
+                           .expected = "a folder that holds no run yet",
+                           .got = folder.string() + ", where " + name + " is",
+                           .fix = "Name another one, or empty it."});
+  }
+}
+
 void write_run_folder(const std::filesystem::path& folder, const LaunchResult& result) {
   make_folder(folder);
   for (const auto& rank : result.ranks) {
     if (!rank.log.empty()) write_file(folder / log_name_of(rank.rank), rank.log);
   }
-  write_file(folder / "report.html", report::to_html(report::parse_verdict(result.verdict)));
+  write_file(folder / kReportName, report::to_html(report::parse_verdict(result.verdict)));
   const auto verdict = nlohmann::ordered_json::parse(result.verdict);
-  write_file(folder / "verdict.json", verdict.dump(2) + "\n");  // last: who finds it finds the rest
+  write_file(folder / kVerdictName, verdict.dump(2) + "\n");  // last: who finds it finds the rest
 }
 
 }  // namespace lockstep::sim

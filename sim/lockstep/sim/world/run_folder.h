@@ -25,6 +25,11 @@ std::filesystem::path default_run_folder();
 /// With all folders above it. @throws FileError
 void make_folder(const std::filesystem::path& folder);
 
+/// The same for a run that is to be kept there. What is there of another run would pass for this one's: it is refused.
+/// Other files do no harm.
+/// @throws FileError, InvalidArgument
+void make_run_folder(const std::filesystem::path& folder);
+
 /// Writes what a run has left to look at: verdict.json, the same as a page, report.html, and the logs of the ranks that
 /// have none there yet. Makes the folder.
 /// @throws FileError

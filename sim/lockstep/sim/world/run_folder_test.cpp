@@ -29,6 +29,24 @@ TEST(RunFolder, IsMadeWithTheFoldersAboveIt) {
   EXPECT_TRUE(std::filesystem::is_directory(folder.path() / "a" / "b"));
 }
 
+TEST(RunFolder, HoldsOneRun) {
+  const Folder folder;
+  write_file(folder.file("notes.txt"), "");
+  write_file(folder.file("rank.log"), "");
+  make_run_folder(folder.path());
+  for (const auto& name : {"verdict.json", "report.html", "rank12.log", "rank0.log.part", "command.log"}) {
+    const Folder used;
+    write_file(used.file(name), "");
+    try {
+      make_run_folder(used.path());
+      ADD_FAILURE() << name;
+    } catch (const InvalidArgument& error) {
+      EXPECT_NE(std::string(error.what()).find(std::string("where ") + name + " is. Name another"), std::string::npos)
+          << error.what();
+    }
+  }
+}
+
 TEST(RunFolder, SaysWhatItCannotWrite) {
   const Folder folder;
   try {

@@ -47,23 +47,26 @@ VerdictJson rank_failed_verdict(std::optional<int> rank, const RankEnd& end, con
 }
 
 VerdictJson straggler_verdict(std::chrono::milliseconds limit, VerdictJson ranks) {
-  const auto first = only_one_not_blocked(ranks);
+  const auto only = only_one_not_blocked(ranks);
   const auto seconds = nlohmann::json(static_cast<double>(limit.count()) / 1000).dump();
-  auto verdict = verdict_of("straggler", "the run passed its limit of " + seconds + " s", std::move(ranks));
-  if (first) {
-    verdict["first"] = *first;
-    verdict["cause"] = verdict["cause"].get<std::string>() + ", and rank " + std::to_string(*first) +
-                       " is the only one that does not wait";
-  }
+  auto verdict =
+      verdict_of("straggler", "the run passed the limit that was set for it, " + seconds + " s", std::move(ranks));
+  if (only) verdict["hint"] = "All wait but rank " + std::to_string(*only) + ": look at what that one does.";
   return verdict;
 }
 
-VerdictJson unchecked_verdict(VerdictJson ranks) {
+VerdictJson unchecked_verdict(VerdictJson ranks, bool is_python) {
+  if (is_python) {
+    return verdict_of("unchecked",
+                      "the Python ranks made no checked group: is torch.distributed with gloo used, and could the "
+                      "extension be built? see the ranks' warnings",
+                      std::move(ranks));
+  }
   auto verdict = verdict_of("unchecked", "the program ended well, but no rank ever made a group that is checked",
                             std::move(ranks));
   verdict["hint"] =
-      "A program takes part when its process groups come from Lockstep, or from torch.distributed with Lockstep's "
-      "plug-in installed, and when it does not choose another backend by itself.";
+      "Make process groups with Lockstep (PartialState, Accelerator, comm::ProcessGroup), and leave the backend to "
+      "LOCKSTEP_BACKEND: a program that names another one is not watched.";
   return verdict;
 }
 

@@ -30,9 +30,10 @@ VerdictJson ok_verdict(const std::string& cause);
 /// @param message  what the rank said of itself; may be empty
 VerdictJson rank_failed_verdict(std::optional<int> rank, const RankEnd& end, const std::string& message,
                                 VerdictJson ranks);
-/// A run that passed its limit. If all ranks but one are blocked, that one is the `first`.
+/// A run that passed the limit of the whole. If all ranks but one are blocked, the hint names that one.
 VerdictJson straggler_verdict(std::chrono::milliseconds limit, VerdictJson ranks);
-VerdictJson unchecked_verdict(VerdictJson ranks);
+/// @param is_python  how a program takes part depends on it
+VerdictJson unchecked_verdict(VerdictJson ranks, bool is_python);
 /// @param left  what was found and ended: processes, shared memory
 VerdictJson left_behind_verdict(const std::vector<std::string>& left, VerdictJson ranks);
 VerdictJson interrupted_verdict(int signal, VerdictJson ranks);

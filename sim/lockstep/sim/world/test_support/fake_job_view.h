@@ -18,7 +18,8 @@ inline std::string text_of(const std::filesystem::path& file) {
 ///   verdict      the document, as soon as it is there
 ///   joined       a line "rank pid 0|1" for each that made a group; the last says whether it is checked
 ///   standing<k>  where rank k stands
-/// What the launcher does is found in the files imposed and paused.
+///   notes        a line for each
+/// What the launcher does is found in the files imposed, paused and signals.
 class FakeJobView final : public JobView {
  public:
   explicit FakeJobView(std::filesystem::path folder) : folder_(std::move(folder)) {}
@@ -37,6 +38,17 @@ class FakeJobView final : public JobView {
 
   [[nodiscard]] std::optional<std::string> standing_of(int rank) const override {
     return content_of("standing" + std::to_string(rank));
+  }
+
+  [[nodiscard]] std::vector<std::string> notes() const override {
+    std::vector<std::string> notes;
+    std::ifstream file(folder_ / "notes");
+    for (std::string line; std::getline(file, line);) notes.push_back(line);
+    return notes;
+  }
+
+  void set_signal(pid_t pid, int signal) override {
+    std::ofstream(folder_ / "signals", std::ios::app) << pid << " " << signal << "\n";
   }
 
   void set_paused(int rank, bool paused) override {

@@ -5,7 +5,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <cstdlib>
 #include <fstream>
+#include <stdexcept>
 #include <thread>
 
 #include "lockstep/sim/world/processes.h"
@@ -24,6 +26,16 @@ Folder::Folder() {
 Folder::~Folder() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
+}
+
+Terminal::Terminal() : keyboard(posix_openpt(O_RDWR | O_NOCTTY | O_CLOEXEC)) {
+  grantpt(keyboard.number());
+  unlockpt(keyboard.number());
+  terminal = launch::Descriptor(open(ptsname(keyboard.number()), O_RDWR | O_NOCTTY | O_CLOEXEC));
+}
+
+void Terminal::type(const std::string& text) const {
+  if (write(keyboard.number(), text.data(), text.size()) < 0) throw std::runtime_error("the terminal takes nothing");
 }
 
 Variables own_environment() {
@@ -58,6 +70,7 @@ namespace {
     const auto path = folder.path();
     const auto result = run(options, [path](const std::string&) { return std::make_unique<FakeJobView>(path); });
     std::ofstream(folder.file("result")) << result.verdict;
+    for (const auto& rank : result.ranks) std::ofstream(folder.file("held" + std::to_string(rank.rank))) << rank.held();
     code = result.exit_code;
   } catch (const std::exception& error) {
     std::ofstream(folder.file("error")) << error.what();

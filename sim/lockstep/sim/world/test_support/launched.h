@@ -41,6 +41,15 @@ struct Streams {
   int output = -1;   ///< where its stdout goes; -1 for the file that output() reads
 };
 
+/// A terminal of its own, and who types at it.
+struct Terminal {
+  launch::Descriptor keyboard;
+  launch::Descriptor terminal;
+
+  Terminal();
+  void type(const std::string& text) const;
+};
+
 /// `run` in a process of its own, as a user's `lockstep sim` is one: with its output in files, and open to signals.
 /// The job is a FakeJobView of the folder.
 class Launched {

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <torch/csrc/distributed/c10d/Store.hpp>
+
+#include <algorithm>
+#include <chrono>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/sim/backend/checked_work.h"
+#include "lockstep/sim/backend/key_wait.h"
+
+namespace lockstep::python {
+
+/// A store of which it is known for what key each thread waits, and in which a verdict ends the waits.
+template <typename Base>
+class CheckedStore final : public Base {
+ public:
+  using Base::Base;
+
+  std::vector<std::uint8_t> get(const std::string& key) override {
+    await({key}, Base::getTimeout());
+    return Base::get(key);
+  }
+  std::vector<std::vector<std::uint8_t>> multiGet(const std::vector<std::string>& keys) override {
+    await(keys, Base::getTimeout());
+    return Base::multiGet(keys);
+  }
+  void wait(const std::vector<std::string>& keys) override { await(keys, Base::getTimeout()); }
+  void wait(const std::vector<std::string>& keys, const std::chrono::milliseconds& timeout) override {
+    await(keys, timeout);
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  /// Waits in turns, since nothing else would end a wait for a key that nobody sets.
+  void await(const std::vector<std::string>& keys, std::chrono::milliseconds timeout) {
+    if (keys.empty() || Base::check(keys)) return;
+    const sim::KeyWait waiting(missing_of(keys));
+    if (!waiting.rank()) return Base::wait(keys, timeout);
+    const auto deadline = Clock::now() + timeout;
+    for (;;) {
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+      const bool is_last = left <= kTurn;
+      try {
+        return Base::wait(keys, is_last ? std::max(left, std::chrono::milliseconds(1)) : kTurn);
+      } catch (const c10::DistStoreError&) {
+        throw_if_judged(*waiting.rank()->rank);
+        if (is_last) throw;
+      }
+    }
+  }
+
+  // Of several keys the first that is not there yet.
+  std::string missing_of(const std::vector<std::string>& keys) {
+    for (const auto& key : keys) {
+      if (!Base::check({key})) return key;
+    }
+    return keys.front();
+  }
+
+  static void throw_if_judged(const sim::CheckedRank& rank) {
+    try {
+      rank.throw_if_judged();
+    } catch (const sim::VerdictReached& verdict) {
+      sim::throw_verdict(verdict);
+    }
+  }
+
+  static constexpr std::chrono::milliseconds kTurn{500};
+};
+
+}  // namespace lockstep::python

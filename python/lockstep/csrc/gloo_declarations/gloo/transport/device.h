@@ -1,0 +1,11 @@
+#pragma once
+
+namespace gloo::transport {
+
+class Device;
+class UnboundBuffer {
+ public:
+  virtual ~UnboundBuffer();
+};
+
+}  // namespace gloo::transport

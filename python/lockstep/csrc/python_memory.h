@@ -1,0 +1,16 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace lockstep::python {
+
+/// Counts this process's tensor memory from now, and gives it a pretend device of so many bytes, if any are named.
+/// @param rank  that this process is
+void count_memory(int rank, std::optional<std::int64_t> device_bytes);
+
+/// "memory of rank 1: 3.50 MiB live, ..." (sim/device/memory_report.h); empty while it is not counted.
+std::string memory_summary();
+
+}  // namespace lockstep::python

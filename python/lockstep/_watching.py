@@ -9,6 +9,7 @@ import signal
 import site
 import sys
 import sysconfig
+import threading
 import weakref
 from pathlib import Path
 
@@ -42,6 +43,7 @@ def start():
     _count_detail_as_info()
     _name_buckets_of_ddp()
     _count_steps()
+    _watch_threads()
     _print_stacks_on_signal()
 
 
@@ -145,6 +147,22 @@ def _count_steps():
 
     register_optimizer_step_pre_hook(lambda optimizer, args, kwargs: require_reduced_gradients())
     register_optimizer_step_post_hook(count)
+
+
+# Packages whose threads look after something of their own: bars, files, batches. Other threads may yet make the call that
+# the ranks wait for, and are waited for.
+_QUIET_PACKAGES = ("tqdm", "torch.utils.data", "tensorboard", "tensorboardX", "wandb", "mlflow", "comet_ml")
+
+
+def _watch_threads():
+    def look():
+        def is_quiet(thread):
+            home = getattr(getattr(thread, "_target", None), "__module__", None) or type(thread).__module__
+            return any(home == package or home.startswith(package + ".") for package in _QUIET_PACKAGES)
+
+        _core.add_backend_threads([thread.native_id for thread in threading.enumerate() if is_quiet(thread)])
+
+    _core.observe_threads(threading._active, look)
 
 
 def _print_stacks_on_signal():

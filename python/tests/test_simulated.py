@@ -191,6 +191,22 @@ class Endings(support.ScriptTest):
         self.assertIn("checkpoint", run.rank(1)["key"])
         self.assertEqual(run.rank(1)["place"]["line"], 9)
 
+    def test_a_progress_bar_does_not_delay_the_verdict(self):
+        run = self.run_script("""
+            import torch
+            import torch.distributed as dist
+            from tqdm import tqdm
+
+            tqdm.monitor_interval = 1
+            dist.init_process_group("gloo")
+            for i in tqdm(range(3)):
+                dist.barrier()
+                if dist.get_rank() == 1 and i == 1:
+                    dist.recv(torch.ones(1), 0)
+        """)
+        self.assertEqual((run.code, run.verdict["verdict"]), (10, "deadlock"), run.output)
+        self.assertLess(run.verdict["since_stall_s"], 3)
+
     def test_two_worlds_one_after_the_other(self):
         run = self.run_script("""
             import os
@@ -261,11 +277,13 @@ class Outside(support.ScriptTest):
 
     def test_where_the_extension_cannot_be_built_the_script_runs_and_nothing_was_checked(self):
         run = self.run_script("""
+            import time
             import torch
             import torch.distributed as dist
             dist.init_process_group("gloo")
             dist.all_reduce(torch.ones(2))
             print("done")
+            time.sleep(0.1)  # torch aborts where Gloo's threads still hold tensors when the interpreter ends
         """, LOCKSTEP_CACHE=str(self.folder / "cache"), CXX="/bin/false")
         self.assertEqual((run.code, run.verdict["verdict"]), (17, "unchecked"), run.output)
         self.assertEqual(len(re.findall(r"nothing is checked in this process: its extension cannot be built", run.output)), 2)

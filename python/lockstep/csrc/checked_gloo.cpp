@@ -60,6 +60,12 @@ c10::intrusive_ptr<CheckedGloo> make_checked_gloo(
   return made;
 }
 
+void add_backend_threads(const std::vector<std::int32_t>& tids) {
+  for (const auto& watched : sim::ranks_of_process()) {
+    for (const auto tid : tids) watched->rank->add_backend_thread(tid);
+  }
+}
+
 void hold_ranks() {
   static auto& held = *new std::vector(sim::ranks_of_process());
   const std::lock_guard lock(sockets_mutex);

@@ -51,6 +51,9 @@ using GlooOptions = c10d::ProcessGroupGloo::Options;
 c10::intrusive_ptr<CheckedGloo> make_checked_gloo(const GroupRequest& request,
                                                   const std::function<c10::intrusive_ptr<GlooOptions>()>& make_options);
 
+/// Threads of this process, by the kernel's ids, that make no call of their own.
+void add_backend_threads(const std::vector<std::int32_t>& tids);
+
 /// Called when the interpreter begins to end: keeps the ranks of this process, and the connections of their groups,
 /// until it is known how it ends (end_ranks). Destroyed groups would look like lost ones to the peers.
 void hold_ranks();

@@ -96,6 +96,10 @@ void add_settings(py::module_& module) {
       },
       py::kw_only(), py::arg("job"), py::arg("level"), py::arg("is_launched"), py::arg("is_paused"),
       py::arg("is_frozen"), py::arg("strict_places"), py::arg("hold"), py::arg("stall_s"));
+  module.def("observe_threads", [](const py::dict& active, const py::function& observer) {
+    observe_threads(active.ptr(), observer.ptr());
+  });
+  module.def("add_backend_threads", add_backend_threads);
   module.def("set_library_folders", set_library_folders, py::arg("libraries"), py::arg("frameworks"));
 }
 

@@ -103,6 +103,21 @@ const Site* site_on_stack(PyThreadState* thread) {
   return best;
 }
 
+struct ThreadObserver {
+  PyObject* active = nullptr;
+  PyObject* observer = nullptr;
+  Py_ssize_t num_threads = 0;
+};
+auto& threads = *new ThreadObserver;
+
+void observe_if_changed() {
+  if (threads.active == nullptr || PyDict_Size(threads.active) == threads.num_threads) return;
+  threads.num_threads = PyDict_Size(threads.active);
+  auto* result = PyObject_CallNoArgs(threads.observer);
+  if (result == nullptr) PyErr_Clear();
+  Py_XDECREF(result);
+}
+
 bool is_ending() {
 #if PY_VERSION_HEX >= 0x030d0000
   return Py_IsFinalizing() != 0;
@@ -118,6 +133,12 @@ void set_library_folders(std::vector<std::string> libraries, std::vector<std::st
   framework_folders = std::move(frameworks);
 }
 
+void observe_threads(void* active, void* observer) {
+  threads = {.active = static_cast<PyObject*>(active), .observer = static_cast<PyObject*>(observer)};
+  Py_INCREF(threads.active);
+  Py_INCREF(threads.observer);
+}
+
 const Site* site_here() {
   // A thread that is none of Python's has no frame, and one that asks while the interpreter ends would never get its
   // lock.
@@ -125,6 +146,7 @@ const Site* site_here() {
   if (thread == nullptr || is_ending()) return nullptr;
   const auto lock = PyGILState_Ensure();
   const auto* site = site_on_stack(thread);
+  observe_if_changed();
   PyGILState_Release(lock);
   return site;
 }

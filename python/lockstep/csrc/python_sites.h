@@ -17,6 +17,12 @@ struct Site {
 /// @param frameworks torch and Lockstep itself: always passed over
 void set_library_folders(std::vector<std::string> libraries, std::vector<std::string> frameworks);
 
+/// From now on `observer` is called, under the interpreter lock, by a thread that asks where it is when the number of
+/// Python's threads has changed since the last time.
+/// @param active    a dict of all threads (threading._active)
+/// @param observer  a callable without arguments
+void observe_threads(void* active, void* observer);
+
 /// Where the calling thread is in the user's Python code; null on a thread that has no Python frame (one of
 /// autograd's, say). Takes the interpreter lock for a moment; a place that was met before costs no string.
 const Site* site_here();

@@ -239,6 +239,11 @@ void CheckedRank::end_backend(const std::set<std::int32_t>& threads_after) {
   threads_before_.reset();
 }
 
+void CheckedRank::add_backend_thread(std::int32_t tid) {
+  const std::lock_guard lock(backend_threads_mutex_);
+  backend_threads_.insert(tid);
+}
+
 bool CheckedRank::is_backend_thread(std::int32_t tid) {
   const std::lock_guard lock(backend_threads_mutex_);
   return backend_threads_.contains(tid) || (threads_before_ && !threads_before_->contains(tid));

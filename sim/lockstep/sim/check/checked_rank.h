@@ -116,6 +116,8 @@ class CheckedRank : public std::enable_shared_from_this<CheckedRank> {
   /// they wait for is the network.
   void begin_backend(std::set<std::int32_t> threads_before);
   void end_backend(const std::set<std::int32_t>& threads_after);
+  /// A thread that is known to make no call of its own, such as a progress bar's.
+  void add_backend_thread(std::int32_t tid);
   [[nodiscard]] bool is_backend_thread(std::int32_t tid);
 
   /// A future was handed out that stands for this wait; it cannot be wrapped, so the monitor watches who handed it out.

@@ -124,7 +124,7 @@ std::string hint_for_tensors(const layout::CallRecord& a, const layout::CallReco
   return hint + " Tensor " + std::to_string(num_equal + 1) + of_all + ": " + *in_a + " against " + *in_b + ".";
 }
 
-std::string hint_for(const layout::CallRecord& a, const layout::CallRecord& b) {
+std::string hint_for_call(const layout::CallRecord& a, const layout::CallRecord& b) {
   if (a.operation != b.operation) {
     return "The ranks took different ways through the program. Look for a branch, a loop count or an early return that "
            "depends on the rank or on its data, between the last call that they share and these two.";
@@ -142,6 +142,16 @@ std::string hint_for(const layout::CallRecord& a, const layout::CallRecord& b) {
   if (a.reduce_op != b.reduce_op) return "All ranks must reduce with the same operator.";
   if (a.peer != b.peer) return "All ranks must name the same root.";
   return hint_for_tensors(a, b);
+}
+
+std::string hint_for(const layout::CallRecord& a, const layout::CallRecord& b) {
+  auto hint = hint_for_call(a, b);
+  if (a.operation == b.operation && known_and_differ(a.site_hash, b.site_hash)) {
+    hint +=
+        " Or the calls do not belong together: they come from different lines, as where one rank has taken another "
+        "way through the program.";
+  }
+  return hint;
 }
 
 std::string describe_split_difference(const Posted& posted, const layout::CallRecord& call,

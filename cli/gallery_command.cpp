@@ -13,6 +13,7 @@
 #include "lockstep/base/exit_code.h"
 #include "lockstep/sim/gallery/gallery_run.h"
 #include "lockstep/sim/gallery/generated_run.h"
+#include "lockstep/sim/world/command.h"
 #include "lockstep/state/environment.h"
 
 namespace lockstep::cli {
@@ -26,6 +27,7 @@ struct Arguments {
   int num_generated = 0;
   int num_healthy = -1;
   std::uint64_t seed = 1;
+  bool runs_python = false;
   bool lists = false;
   bool as_json = false;
 };
@@ -74,6 +76,14 @@ std::filesystem::path gallery_program() {
                  .fix = "Build it: ci/build release lockstep_gallery"});
 }
 
+std::filesystem::path python_program() {
+  const auto environment = state::Environment::of_process();
+  std::filesystem::path python =
+      sim::find_program(environment.find("LOCKSTEP_PYTHON").value_or("python3"), environment.find("PATH").value_or(""));
+  gallery::require_imports(python);
+  return python;
+}
+
 int run_generated(const Arguments& arguments) {
   const auto summary = gallery::run_generated_programs(
       {.program = gallery_program(),
@@ -87,15 +97,20 @@ int run_generated(const Arguments& arguments) {
 }
 
 int run_gallery(const Arguments& arguments) {
-  const gallery::GalleryOptions options{.program = gallery_program(),
-                                        .environment = state::Environment::of_process().variables(),
-                                        .only = arguments.only,
-                                        .exclude = arguments.exclude};
+  gallery::GalleryOptions options{.environment = state::Environment::of_process().variables(),
+                                  .only = arguments.only,
+                                  .exclude = arguments.exclude};
+  if (arguments.runs_python) {
+    options.scripts = gallery::python_scripts();
+  } else {
+    options.program = gallery_program();
+  }
   const auto programs = gallery::list_programs(options);
   if (arguments.lists) {
     for (const auto& program : programs) std::cout << program.kind << ' ' << program.name << '\n';
     return to_int(ExitCode::ok);
   }
+  if (arguments.runs_python) options.program = python_program();
   if (!arguments.as_json) {
     std::cout << text("%-16s %-44s %5s  %-5s %-5s %-5s %6s\n", "kind", "program", "ranks", "found", "rank", "line",
                       "s");
@@ -124,6 +139,7 @@ void add_gallery_command(CLI::App& sim, int& exit_code) {
   command->footer(
       "Exit code 0: every fault is found with rank and line, quickly, and no legal program has a verdict; 1: not so.\n"
       "Example: lockstep sim gallery point_to_point ddp\n"
+      "Example: LOCKSTEP_PYTHON=venv/bin/python lockstep sim gallery --python\n"
       "Example: lockstep sim gallery --generated 500 --seed 7");
   const auto arguments = std::make_shared<Arguments>();
   command->add_option("only", arguments->only, "names or kinds; all without")->type_name("NAME");
@@ -137,12 +153,14 @@ void add_gallery_command(CLI::App& sim, int& exit_code) {
       ->type_name("N")
       ->check(CLI::NonNegativeNumber);
   command->add_option("--seed", arguments->seed, "of the first generated program")->type_name("NUMBER");
+  command->add_flag("--python", arguments->runs_python,
+                    "instead: scripts, run by LOCKSTEP_PYTHON or else python3, which needs torch and accelerate");
   command->add_flag("--list", arguments->lists, "print the programs' kinds and names");
   command->add_flag("--json", arguments->as_json, "print one JSON document");
   command->callback([arguments, &exit_code] {
     const bool is_generated = arguments->num_generated > 0 || arguments->num_healthy > 0;
-    if (is_generated &&
-        (arguments->lists || arguments->as_json || !arguments->only.empty() || !arguments->exclude.empty())) {
+    if (is_generated && (arguments->runs_python || arguments->lists || arguments->as_json || !arguments->only.empty() ||
+                         !arguments->exclude.empty())) {
       throw InvalidArgument({.where = "sim gallery",
                              .expected = "either generated programs, or a choice of the gallery's",
                              .got = "both"});

@@ -5,6 +5,7 @@
 #include <cstdio>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <tuple>
 
 #include "lockstep/base/error.h"
 #include "lockstep/sim/report/verdict.h"
@@ -17,15 +18,58 @@ constexpr double kMedianLimit = 1.0;
 constexpr double kLimit = 3.0;
 // A program that stands still without a verdict has not been explained; it need not be waited for for ever.
 constexpr auto kRunLimit = std::chrono::seconds(60);
+// For what a script imports, seconds on each rank, where they share few processors.
+constexpr auto kImportLimit = std::chrono::seconds(60);
 
-std::string output_of(const std::string& command) {
+struct Ran {
   std::string output;
+  bool is_well = false;
+};
+
+Ran run_in_shell(const std::string& command) {
+  Ran ran;
   std::array<char, 4096> buffer{};
   FILE* pipe = popen(command.c_str(), "r");
   if (pipe == nullptr) throw RuntimeError({.where = "sim gallery", .expected = "to run " + command});
-  while (const auto size = fread(buffer.data(), 1, buffer.size(), pipe)) output.append(buffer.data(), size);
-  if (pclose(pipe) != 0) throw RuntimeError({.where = "sim gallery", .expected = "a list from " + command});
-  return output;
+  while (const auto size = fread(buffer.data(), 1, buffer.size(), pipe)) ran.output.append(buffer.data(), size);
+  ran.is_well = pclose(pipe) == 0;
+  return ran;
+}
+
+std::vector<Listing> programs_of(const std::filesystem::path& executable) {
+  const auto command = "'" + executable.string() + "' --list";
+  const auto [lines, is_well] = run_in_shell(command);
+  if (!is_well) throw RuntimeError({.where = "sim gallery", .expected = "a list from " + command});
+  std::vector<Listing> all;
+  for (std::size_t begin = 0; begin < lines.size();) {
+    const auto end = lines.find('\n', begin);
+    const auto json = nlohmann::json::parse(lines.substr(begin, end - begin));
+    all.push_back({.name = json.at("name"),
+                   .kind = json.at("kind"),
+                   .num_ranks = json.at("ranks"),
+                   .file = json.at("file").get<std::string>(),
+                   .is_legal = json.at("legal")});
+    begin = end == std::string::npos ? lines.size() : end + 1;
+  }
+  return all;
+}
+
+std::vector<Listing> scripts_in(const std::filesystem::path& folder) {
+  if (!std::filesystem::is_directory(folder))
+    throw FileError({.where = "sim gallery", .expected = "scripts in " + folder.string(), .got = "no such folder"});
+  std::vector<Listing> all;
+  for (const auto& entry : std::filesystem::recursive_directory_iterator(folder)) {
+    const auto& file = entry.path();
+    if (file.extension() != ".py") continue;
+    const auto heading = read_script_heading(file);
+    all.push_back({.name = file.stem(),
+                   .kind = heading.kind,
+                   .num_ranks = heading.num_ranks,
+                   .file = file,
+                   .is_legal = heading.is_legal});
+  }
+  std::ranges::sort(all, {}, [](const Listing& script) { return std::tie(script.is_legal, script.kind, script.name); });
+  return all;
 }
 
 bool is_one_of(const Listing& program, const std::vector<std::string>& words) {
@@ -35,10 +79,8 @@ bool is_one_of(const Listing& program, const std::vector<std::string>& words) {
 void require_known(const std::vector<std::string>& words, const std::vector<Listing>& programs) {
   for (const auto& word : words) {
     if (std::ranges::any_of(programs, [&](const auto& program) { return is_one_of(program, {word}); })) continue;
-    throw InvalidArgument({.where = "sim gallery",
-                           .expected = "a program's name or its kind",
-                           .got = word,
-                           .fix = "lockstep sim gallery --list shows them."});
+    throw InvalidArgument(
+        {.where = "sim gallery", .expected = "a program's name or its kind", .got = word, .fix = "--list shows them."});
   }
 }
 
@@ -51,24 +93,26 @@ bool stands_at(const report::RankStanding& standing, const Listing& program, int
   const auto is_marked = [&](const std::optional<Place>& place) {
     return place && place->line == line && std::filesystem::path(place->file).filename() == program.file.filename();
   };
+  if (standing.failed_at) return is_marked(standing.failed_at);
   return is_marked(standing.place) || is_marked(standing.waits_at);
 }
 
 }  // namespace
 
+std::filesystem::path python_scripts() { return std::filesystem::path(__FILE__).parent_path() / "python"; }
+
+void require_imports(const std::filesystem::path& python) {
+  auto [output, is_well] = run_in_shell("'" + python.string() + "' -c 'import torch, accelerate' 2>&1");
+  if (is_well) return;
+  output.erase(output.find_last_not_of('\n') + 1);
+  throw Missing({.where = "sim gallery --python",
+                 .expected = "a Python that has torch and accelerate",
+                 .got = python.string() + " (" + output.substr(output.rfind('\n') + 1) + ")",
+                 .fix = "Set LOCKSTEP_PYTHON to one that has them."});
+}
+
 std::vector<Listing> list_programs(const GalleryOptions& options) {
-  std::vector<Listing> all;
-  const auto lines = output_of("'" + options.program.string() + "' --list");
-  for (std::size_t begin = 0; begin < lines.size();) {
-    const auto end = lines.find('\n', begin);
-    const auto json = nlohmann::json::parse(lines.substr(begin, end - begin));
-    all.push_back({.name = json.at("name"),
-                   .kind = json.at("kind"),
-                   .num_ranks = json.at("ranks"),
-                   .file = json.at("file").get<std::string>(),
-                   .is_legal = json.at("legal")});
-    begin = end == std::string::npos ? lines.size() : end + 1;
-  }
+  auto all = options.scripts.empty() ? programs_of(options.program) : scripts_in(options.scripts);
   require_known(options.only, all);
   require_known(options.exclude, all);
   std::erase_if(all, [&](const Listing& program) {
@@ -101,12 +145,13 @@ Judgement judge_verdict(const Listing& program, const std::optional<Marker>& exp
 Judgement judge(const GalleryOptions& options, const Listing& program) {
   std::optional<Marker> expected;
   if (!program.is_legal) expected = read_markers(program.file).at(program.name);
+  const bool is_script = !options.scripts.empty();
   const auto result = run({.num_ranks = program.num_ranks,
-                           .argv = {options.program.string(), program.name},
+                           .argv = {options.program.string(), is_script ? program.file.string() : program.name},
                            .environment = options.environment,
                            .output = RankOutput::kept,
                            .is_quiet = true,
-                           .timeout = kRunLimit});
+                           .timeout = is_script ? kImportLimit + kRunLimit : kRunLimit});
   return judge_verdict(program, expected, result.verdict);
 }
 

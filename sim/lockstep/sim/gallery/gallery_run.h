@@ -12,7 +12,7 @@
 
 namespace lockstep::sim::gallery {
 
-/// A program of the gallery, as `lockstep_gallery --list` tells of it.
+/// A program of the gallery, as `lockstep_gallery --list` or the heading of a script tells of it.
 struct Listing {
   std::string name;
   std::string kind;
@@ -35,11 +35,18 @@ struct Judgement {
 };
 
 struct GalleryOptions {
-  std::filesystem::path program;     ///< the lockstep_gallery to run
+  std::filesystem::path program;     ///< the lockstep_gallery to run, or the Python that runs the scripts
+  std::filesystem::path scripts;     ///< the folder of the scripts; empty: lockstep_gallery's own programs are run
   Variables environment;             ///< what its ranks inherit
   std::vector<std::string> only;     ///< names or kinds; empty: all
   std::vector<std::string> exclude;  ///< names or kinds
 };
+
+/// The folder of the gallery's scripts, among the sources that this was built from.
+std::filesystem::path python_scripts();
+
+/// @throws Missing  when this Python has not what the scripts import
+void require_imports(const std::filesystem::path& python);
 
 /// The programs that the options select. @throws InvalidArgument  for a name or kind that there is not
 std::vector<Listing> list_programs(const GalleryOptions& options);

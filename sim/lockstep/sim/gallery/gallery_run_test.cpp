@@ -2,6 +2,11 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <set>
+
+#include "lockstep/base/error.h"
+
 namespace lockstep::sim::gallery {
 namespace {
 
@@ -41,6 +46,43 @@ TEST(GalleryRun, WhereNothingTellsTheRanksApartOneOfThemIsEnough) {
 TEST(GalleryRun, ALegalProgramHasNoVerdict) {
   EXPECT_TRUE(judge_verdict(kLegal, {}, R"({"v": 1, "verdict": "ok", "cause": "", "ranks": []})").is_well());
   EXPECT_FALSE(judge_verdict(kLegal, {}, document("deadlock", "", 20)).is_well());
+}
+
+TEST(GalleryRun, EachScriptIsAListingWithMarkerOrWithout) {
+  const auto scripts = list_programs({.scripts = python_scripts()});
+  std::set<std::string> names;
+  std::set<std::string> kinds;
+  for (const auto& script : scripts) {
+    EXPECT_TRUE(names.insert(script.name).second) << script.name << " is there twice";
+    EXPECT_EQ(script.is_legal, script.file.parent_path().filename() == "legal") << script.file;
+    EXPECT_EQ(read_markers(script.file).count(script.name), script.is_legal ? 0U : 1U) << script.file;
+    if (!script.is_legal) kinds.insert(script.kind);
+  }
+  EXPECT_GE(std::ranges::count(scripts, false, &Listing::is_legal), 30);
+  EXPECT_GE(std::ranges::count(scripts, true, &Listing::is_legal), 8);
+  EXPECT_GE(kinds.size(), 14U);
+}
+
+TEST(GalleryRun, ScriptsAreChosenByNameOrKind) {
+  const auto chosen =
+      list_programs({.scripts = python_scripts(), .only = {"splits", "dtype"}, .exclude = {"dtype_half_on_one_rank"}});
+  ASSERT_FALSE(chosen.empty());
+  for (const auto& script : chosen) {
+    EXPECT_TRUE(script.kind == "splits" || script.kind == "dtype") << script.kind;
+    EXPECT_NE(script.name, "dtype_half_on_one_rank");
+  }
+  EXPECT_THROW(list_programs({.scripts = python_scripts(), .only = {"no_such_kind"}}), InvalidArgument);
+  EXPECT_THROW(list_programs({.scripts = "/no/such/folder"}), FileError);
+}
+
+TEST(GalleryRun, APythonThatLacksTheImportsIsNamed) {
+  EXPECT_NO_THROW(require_imports("/bin/true"));
+  try {
+    require_imports("/bin/false");
+    FAIL() << "no error";
+  } catch (const Missing& error) {
+    EXPECT_NE(std::string(error.what()).find("got /bin/false"), std::string::npos) << error.what();
+  }
 }
 
 TEST(GalleryRun, TotalsCountFaultsAndFalseVerdictsApart) {

@@ -30,6 +30,7 @@ h2 { font-size: 1.05rem; margin: 1.8rem 0 .5rem; }
 table { border-collapse: collapse; }
 th, td { text-align: left; vertical-align: top; padding: .3rem .9rem .3rem 0; border-bottom: 1px solid var(--line); }
 th { color: var(--faint); font-weight: 600; }
+header code { display: block; overflow-wrap: anywhere; }
 td, pre, code, .chain { font-family: ui-monospace, monospace; font-size: .875rem; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; margin: .3rem 0; }
 .blocked { --state: var(--warn); } .failed { --state: var(--bad); }
@@ -78,6 +79,7 @@ class HtmlReport {
       const std::string outcome(to_word(verdict_.outcome));
       to_.leaf("p", outcome, {{"class", "outcome " + outcome}});
       to_.leaf("h1", one_line(verdict_.cause));
+      if (const auto command = command_text(verdict_); !command.empty()) to_.leaf("code", command);
       add_facts();
     }
     const auto main = to_.element("main");

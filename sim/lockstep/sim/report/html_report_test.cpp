@@ -99,6 +99,13 @@ TEST(HtmlReport, TellsTheNotesOfARunThatEndedWell) {
   expect_holds(html, "<li>call sites differ: allreduce #3</li>");
 }
 
+TEST(HtmlReport, ShowsTheCommandLineUnderTheHeading) {
+  auto verdict = deadlock_verdict();
+  verdict.command = {"build/bin/lockstep", "sim", "-n", "3", "--", "./train", "a b"};
+  expect_holds(to_html(verdict), "</h1>\n<code>lockstep sim -n 3 -- ./train &#39;a b&#39;</code>\n");
+  EXPECT_EQ(count(to_html(deadlock_verdict()), "<code>"), 0U);
+}
+
 TEST(HtmlReport, DrawsTheCycleApart) {
   const auto html = to_html(deadlock_verdict());
   EXPECT_EQ(count(html, "<circle"), 3U);
@@ -138,7 +145,7 @@ TEST(HtmlReport, EscapesWhatComesFromTheProgram) {
   const std::string attack = "</style></title>\"'<script>alert(1)</script>&amp;\033";
   auto verdict = mismatch_verdict();
   verdict.cause = verdict.hint = verdict.replay = attack;
-  verdict.notes = verdict.left = {attack};
+  verdict.notes = verdict.left = verdict.command = {attack};
   verdict.edges = {{0, 1}};
   for (auto& standing : verdict.ranks) {
     standing.op += attack;

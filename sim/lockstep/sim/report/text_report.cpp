@@ -119,6 +119,8 @@ class TextReport {
     labelled("hint", verdict_.hint);
     labelled("hint", line_tables_text(verdict_));
     labelled("to run it again", verdict_.replay);
+    // A run that went well is told in one line where it can be, and is not kept.
+    if (verdict_.outcome != Outcome::ok) labelled("command", command_text(verdict_));
   }
 
   // "0-2, 4": the column's head says that they are ranks.

@@ -55,6 +55,12 @@ TEST(TextReport, SaysWhyARankFailed) {
   expect_holds(text, "\n  ranks 0, 1 (allreduce #4 of world) -> rank 2 (failed)\n");
 }
 
+TEST(TextReport, SaysNothingOfATimeThatNobodyMeasured) {
+  auto verdict = rank_failed_verdict();
+  verdict.since_stall_s = 0;
+  EXPECT_EQ(to_text(verdict).find("after it began"), std::string::npos);
+}
+
 TEST(TextReport, NamesAStraggler) {
   const auto text = to_text(straggler_verdict());
   expect_holds(text, "\n  1      running  after allreduce #3 of world  2 ");
@@ -114,6 +120,18 @@ TEST(TextReport, TellsTheNotesOfARunThatEndedWell) {
   verdict.notes = {"call sites differ: allreduce #3", "5 calls were not compared"};
   EXPECT_EQ(to_text(verdict),
             "ok: 3 ranks ended well\n\nnote: call sites differ: allreduce #3\nnote: 5 calls were not compared\n");
+}
+
+TEST(TextReport, EndsWithTheCommandLineAsAShellTakesIt) {
+  auto verdict = unchecked_verdict();
+  verdict.command = {"/opt/bin/lockstep", "sim", "-n", "3", "--", "./train", "", "a b", "it's", "$x", "l=1e-3", "~"};
+  EXPECT_EQ(to_text(verdict),
+            "unchecked: no rank ever made a group that is checked\n\nhint: Make the groups through Lockstep.\n"
+            "command: lockstep sim -n 3 -- ./train '' 'a b' 'it'\\''s' '$x' l=1e-3 '~'\n");
+  verdict.command = {"lockstep", "a\n'\\\033"};
+  expect_holds(to_text(verdict), "\ncommand: lockstep $'a\\012\\'\\\\\\033'\n");
+  verdict.outcome = Outcome::ok;
+  EXPECT_EQ(to_text(verdict).find("command:"), std::string::npos);
 }
 
 TEST(TextReport, ColoursOnRequestAlone) {

@@ -112,6 +112,7 @@ Verdict read_verdict(const Json& from) {
   read(from, "hint", verdict.hint);
   read(from, "replay", verdict.replay);
   read(from, "notes", verdict.notes);
+  read(from, "command", verdict.command);
   return verdict;
 }
 

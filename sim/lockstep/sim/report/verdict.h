@@ -97,6 +97,7 @@ struct Verdict {
   std::string hint;
   std::string replay;  ///< command that runs it again
   std::vector<std::string> notes;
+  std::vector<std::string> command;  ///< line of the run, word by word; empty where a program started it
 };
 
 /// Reads a document. Fields that version 1 does not know are left out; a document without "v" is version 1.

@@ -22,7 +22,8 @@ TEST(ReportVerdict, ReadsTheDocumentOfTheContract) {
                "phase": "backward", "label": ["fc1.weight", "fc1.bias"],
                "place": {"file": "train.py", "line": 41, "function": "step"}, "waits_for": [1]}],
     "first": 0, "edges": [[0, 1], [1, 0]], "since_stall_s": 0.21, "seed": 7, "hint": "...",
-    "replay": "lockstep sim replay x", "notes": ["different call sites"]})");
+    "replay": "lockstep sim replay x", "notes": ["different call sites"],
+    "command": ["lockstep", "sim", "--", "./train", "a b"]})");
   EXPECT_EQ(verdict.outcome, Outcome::deadlock);
   ASSERT_EQ(verdict.ranks.size(), 1U);
   const auto& rank = verdict.ranks[0];
@@ -38,6 +39,7 @@ TEST(ReportVerdict, ReadsTheDocumentOfTheContract) {
   EXPECT_DOUBLE_EQ(verdict.since_stall_s.value(), 0.21);
   EXPECT_EQ(verdict.seed, 7U);
   EXPECT_EQ(verdict.notes.size(), 1U);
+  EXPECT_EQ(verdict.command, (std::vector<std::string>{"lockstep", "sim", "--", "./train", "a b"}));
 }
 
 TEST(ReportVerdict, ReadsWhatOnlySomeVerdictsHave) {

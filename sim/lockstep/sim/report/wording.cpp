@@ -4,10 +4,13 @@
 #include <array>
 #include <cstdio>
 #include <cstring>
+#include <string_view>
 
 namespace lockstep::sim::report {
 
 namespace {
+
+bool is_control(char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }
 
 std::string in_seconds(double seconds) {
   std::array<char, 32> text{};
@@ -50,6 +53,26 @@ bool are_alike(const RankStanding& a, const RankStanding& b) {
   return a == as_a;
 }
 
+// As a shell reads it back, on one line.
+std::string shell_quoted(const std::string& word) {
+  constexpr std::string_view kPlain = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-+=./:,@%";
+  if (!word.empty() && word.find_first_not_of(kPlain) == std::string::npos) return word;
+  const bool has_control = std::any_of(word.begin(), word.end(), is_control);
+  std::string quoted = has_control ? "$'" : "'";
+  for (const char c : word) {
+    if (has_control && is_control(c)) {
+      std::array<char, 5> code{};
+      std::snprintf(code.data(), code.size(), "\\%03o", static_cast<unsigned>(static_cast<unsigned char>(c)));
+      quoted += code.data();
+    } else if (has_control && (c == '\'' || c == '\\')) {
+      quoted += std::string("\\") + c;
+    } else {
+      quoted += c == '\'' ? "'\\''" : std::string(1, c);
+    }
+  }
+  return quoted + "'";
+}
+
 bool lacks_line(const std::optional<Place>& place) { return place && place->file.empty() && !place->module.empty(); }
 
 }  // namespace
@@ -57,9 +80,8 @@ bool lacks_line(const std::optional<Place>& place) { return place && place->file
 std::string one_line(const std::string& text) {
   std::string line;
   for (const char c : text) {
-    const auto code = static_cast<unsigned char>(c);
     const bool is_space = c == '\n' || c == '\t' || c == '\r';
-    line += is_space ? ' ' : code < 0x20 || code == 0x7f ? '?' : c;
+    line += is_space ? ' ' : is_control(c) ? '?' : c;
   }
   line.erase(line.find_last_not_of(' ') + 1);
   return line;
@@ -150,9 +172,19 @@ std::string failure_text(const RankStanding& standing) {
 std::vector<std::string> facts(const Verdict& verdict) {
   std::vector<std::string> sentences;
   if (verdict.first) sentences.push_back("It began at rank " + std::to_string(*verdict.first) + ".");
-  if (verdict.since_stall_s) sentences.push_back("Found " + in_seconds(*verdict.since_stall_s) + " after it began.");
+  // Of a rank that failed nobody measures it: the document has a 0.
+  const bool is_measured = verdict.since_stall_s && verdict.outcome != Outcome::rank_failed;
+  if (is_measured) sentences.push_back("Found " + in_seconds(*verdict.since_stall_s) + " after it began.");
   if (verdict.seed) sentences.push_back("The seed was " + std::to_string(*verdict.seed) + ".");
   return sentences;
+}
+
+std::string command_text(const Verdict& verdict) {
+  std::string text;
+  for (const std::string& word : verdict.command) {
+    text += text.empty() ? shell_quoted(word.substr(word.rfind('/') + 1)) : " " + shell_quoted(word);
+  }
+  return text;
 }
 
 std::string line_tables_text(const Verdict& verdict) {

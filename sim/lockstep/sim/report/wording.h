@@ -36,6 +36,9 @@ std::string failure_text(const RankStanding& standing);
 /// How long the ranks had stood still, where it began, the seed: one sentence each.
 std::vector<std::string> facts(const Verdict& verdict);
 
+/// The command line as a shell takes it, the program without its folder: "lockstep sim -n 3 -- ./train 'a b'".
+std::string command_text(const Verdict& verdict);
+
 /// What to do where places are only modules and offsets; empty if all have lines.
 std::string line_tables_text(const Verdict& verdict);
 

@@ -64,7 +64,7 @@ void add_options(CLI::App& command, Arguments& to) {
   add("--timeout", to.timeout_s, "SECONDS", "the whole run may take no longer");
   add("--check", to.check, "LEVEL", "off, sampled:N (every N-th call) or full")->capture_default_str();
   add("--device-memory", to.device_memory, "SIZE",
-      "of each rank's pretend device, such as 64MiB, for programs with sim::main");
+      "of each rank's pretend device, such as 64MiB, for Python scripts and programs with sim::main");
   auto* gdb = add("--gdb", to.gdb_rank, "RANK", "runs under gdb, here in the terminal; the others wait for it");
   add("--pdb", to.pdb_rank, "RANK", "the same under pdb, for a Python program")->excludes(gdb);
   add_word("--on-verdict", to.on_verdict, {"end", "stacks", "hold"},

@@ -124,7 +124,7 @@ class Run(Sim):
     def test_what_ranks_write_after_the_verdict_is_only_kept(self):
         done = self.shell(self.LATE)
         self.assertEqual(done.returncode, 12)
-        self.assertNotIn("late", done.stdout + done.stderr)
+        self.assertNotIn("] late", done.stdout + done.stderr)
         self.assertRegex(done.stderr, f"further lines? of (a rank|ranks) after the verdict (is|are) in lockstep-runs/{self.kept().name}/")
         self.assertIn("late\n", (self.kept() / "rank0.log").read_text())
 

@@ -47,14 +47,18 @@ def _sources(root):
     core = []
     for entry in CORE:
         path = root / entry
-        core += sorted(p for p in path.glob("*.cpp") if not p.stem.endswith("_test")) if path.is_dir() else [path]
+        core += sorted(p for p in path.glob("*.cpp") if not _is_test(p)) if path.is_dir() else [path]
     with_torch = [root / entry for entry in WITH_TORCH] + sorted((_PACKAGE / "csrc").glob("*.cpp"))
     return core, with_torch
 
 
+def _is_test(path):
+    return path.stem.endswith(("_test", "_test_support"))
+
+
 def _all_files(root):
     folders = [*(root / folder for folder in SOURCE_FOLDERS), _PACKAGE / "csrc"]
-    return sorted(p for folder in folders for p in folder.rglob("*") if p.suffix in (".h", ".cpp"))
+    return sorted(p for folder in folders for p in folder.rglob("*") if p.suffix in (".h", ".cpp") and not _is_test(p))
 
 
 def _extension_path():

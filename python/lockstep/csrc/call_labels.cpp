@@ -44,6 +44,7 @@ std::vector<std::size_t> indices_in(std::string_view message) {
   return indices;
 }
 
+// Writes the names of what is in the bucket with this memory into `label`.
 bool find_bucket(const NamedReducer& named, const void* data) {
   const auto reducer = named.reducer.lock();
   if (!reducer) return false;
@@ -107,7 +108,9 @@ std::string_view label_of(const std::vector<at::Tensor>& tensors, bool in_backwa
   if (const auto named = tensors_by_data.find(data); named != tensors_by_data.end()) {
     if (!named->second.storage.expired()) return label = named->second.name;
   }
-  if (in_backward) std::ranges::any_of(reducers, [data](const auto& named) { return find_bucket(named, data); });
+  for (auto named = reducers.begin(); in_backward && named != reducers.end(); ++named) {
+    if (find_bucket(*named, data)) break;
+  }
   return label;
 }
 

@@ -47,7 +47,7 @@ class CheckedStore final : public Base {
       try {
         return Base::wait(keys, is_last ? std::max(left, std::chrono::milliseconds(1)) : kTurn);
       } catch (const c10::DistStoreError&) {
-        throw_if_judged(*waiting.rank()->rank);
+        sim::with_verdict_as_error([&] { waiting.rank()->rank->throw_if_judged(); });
         if (is_last) throw;
       }
     }
@@ -59,14 +59,6 @@ class CheckedStore final : public Base {
       if (!Base::check({key})) return key;
     }
     return keys.front();
-  }
-
-  static void throw_if_judged(const sim::CheckedRank& rank) {
-    try {
-      rank.throw_if_judged();
-    } catch (const sim::VerdictReached& verdict) {
-      sim::throw_verdict(verdict);
-    }
   }
 
   static constexpr std::chrono::milliseconds kTurn{500};

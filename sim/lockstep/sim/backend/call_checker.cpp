@@ -33,11 +33,7 @@ layout::Wait CallChecker::post(Call& call, const std::vector<at::Tensor>& tensor
     add_shapes(shapes, tensors.data(), tensors.size(), only_rows);
   }
   call.shapes = &shapes;
-  try {
-    return group_->post(call, caller.context);
-  } catch (const VerdictReached& verdict) {
-    throw_verdict(verdict);
-  }
+  return with_verdict_as_error([&] { return group_->post(call, caller.context); });
 }
 
 std::vector<std::int64_t> elements_per_rank(const at::Tensor& tensor, const std::vector<std::int64_t>& splits,

@@ -11,6 +11,16 @@ namespace lockstep::sim {
 /// Ends this thread's call with the verdict, as c10d's error for a failed collective.
 [[noreturn]] void throw_verdict(const VerdictReached& verdict);
 
+/// Runs what may meet a verdict; one that it meets is thrown as that error.
+template <typename Block>
+auto with_verdict_as_error(Block&& block) {
+  try {
+    return block();
+  } catch (const VerdictReached& verdict) {
+    throw_verdict(verdict);
+  }
+}
+
 /// Runs a call that blocks until the peers have done their part, and lets it be known that this thread waits. When it
 /// fails, the judge gets a moment to find out why.
 template <typename Block>
@@ -20,11 +30,7 @@ auto waiting(const std::shared_ptr<CheckedRank>& rank, const layout::Wait& wait,
   try {
     return block();
   } catch (const std::exception&) {
-    try {
-      if (wait.kind != layout::WaitKind::none) rank->look_for_verdict();
-    } catch (const VerdictReached& verdict) {
-      throw_verdict(verdict);
-    }
+    if (wait.kind != layout::WaitKind::none) with_verdict_as_error([&] { rank->look_for_verdict(); });
     throw;
   }
 }

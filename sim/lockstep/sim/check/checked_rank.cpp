@@ -158,8 +158,7 @@ void CheckedRank::look_for_verdict() const {
 
 std::uint32_t CheckedRank::text(std::string_view text) {
   if (text.empty()) return 0;
-  std::string key(text);
-  const auto found = texts_.find(key);
+  const auto found = texts_.find(text);
   if (found != texts_.end()) return found->second;
   const auto offset = seat_.arena_used.load();
   if (offset + text.size() + 1 > seat_.arena.size()) {
@@ -168,7 +167,7 @@ std::uint32_t CheckedRank::text(std::string_view text) {
   }
   std::copy(text.begin(), text.end(), seat_.arena.begin() + offset);
   seat_.arena_used.store(static_cast<std::uint32_t>(offset + text.size() + 1));
-  texts_.emplace(std::move(key), offset);
+  texts_.emplace(text, offset);
   return offset;
 }
 

@@ -139,6 +139,11 @@ class CheckedRank : public std::enable_shared_from_this<CheckedRank> {
   layout::Site site_of(const CallSite& site);  // under the mutex
   /// Lets it be known that a table of the board is too small.
 
+  // Looked up at every call, without making a string of what is looked up.
+  struct TextHash : std::hash<std::string_view> {
+    using is_transparent = void;
+  };
+
   struct HandedOut {
     std::int32_t tid;
     layout::Wait wait;
@@ -154,7 +159,7 @@ class CheckedRank : public std::enable_shared_from_this<CheckedRank> {
 
   std::mutex mutex_;  // this process's threads take turns in writing the seat
   std::uint64_t num_calls_ = 0;
-  std::unordered_map<std::string, std::uint32_t> texts_;
+  std::unordered_map<std::string, std::uint32_t, TextHash, std::equal_to<>> texts_;
   std::set<std::pair<std::uint64_t, std::uint64_t>> noted_sites_;  // pairs of which there is a note
   std::map<std::pair<std::string, std::vector<int>>, int> num_instances_;
   std::mutex aborts_mutex_;

@@ -8,11 +8,11 @@
 #include <string_view>
 #include <vector>
 
-#include "env_command.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/exit_code.h"
 #include "lockstep/base/words.h"
 #include "sim_command.h"
+#include "torch_commands.h"
 
 namespace {
 
@@ -33,6 +33,8 @@ void refuse_unknown_command(const CLI::App& app, const std::vector<std::string_v
 // @param exit_code  what the command came to
 int run(CLI::App& app, int argc, char** argv, const int& exit_code) {
   try {
+    const bool is_sim = argc > 1 && argv[1] == std::string_view("sim");
+    if (!is_sim) lockstep::cli::add_torch_commands(app);
     refuse_unknown_command(app, {argv + 1, argv + argc});
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
@@ -59,7 +61,6 @@ int main(int argc, char** argv) {
       "Example: lockstep sim -n 4 -- ./train");
   int exit_code = to_int(ExitCode::ok);
   auto line = lockstep::cli::take_program(argc, argv);
-  lockstep::cli::add_env_command(app);
   lockstep::cli::add_sim_command(app, std::move(line), exit_code);
   const int code = run(app, argc, argv, exit_code);
   std::cout.flush();

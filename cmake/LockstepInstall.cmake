@@ -1,11 +1,12 @@
-# Installs the library, its headers, the program, and what find_package(Lockstep) needs.
+# Installs the libraries, their headers, the program with what it loads, and what find_package(Lockstep) needs.
 include(CMakePackageConfigHelpers)
 
 set(package_dir "${CMAKE_INSTALL_LIBDIR}/cmake/Lockstep")
-install(TARGETS lockstep_reference lockstep_torch
+install(TARGETS lockstep_reference lockstep_sim lockstep_torch
         EXPORT LockstepTargets
         FILE_SET HEADERS DESTINATION "${CMAKE_INSTALL_INCLUDEDIR}")
 install(TARGETS lockstep DESTINATION "${CMAKE_INSTALL_BINDIR}")
+install(TARGETS lockstep_checked lockstep_commands LIBRARY DESTINATION "${CMAKE_INSTALL_LIBDIR}")
 install(EXPORT LockstepTargets NAMESPACE lockstep:: DESTINATION "${package_dir}")
 
 configure_package_config_file("${CMAKE_CURRENT_LIST_DIR}/LockstepConfig.cmake.in"

@@ -5,7 +5,6 @@ import multiprocessing
 import multiprocessing.util
 import os
 import sys
-import time
 
 from lockstep import _watching
 
@@ -44,9 +43,7 @@ def _end_of_interpreter():
         print(f"lockstep: {error}", file=sys.stderr, flush=True)
         core.fail_rank(type(error).__name__, str(error), "", False)
     core.hold_ranks()
-    # Gloo's threads may be about to give up tensors of the last calls, for which they need the interpreter lock. Once
-    # the interpreter ends nobody gets it, and torch aborts the process.
-    time.sleep(0.05)
+    core.wait_until_idle(at_most_ms=50)
 
 
 def _end_of_multiprocessing():

@@ -1,6 +1,8 @@
 #include "checked_gloo.h"
 
+#include <algorithm>
 #include <mutex>
+#include <thread>
 
 #include "lockstep/comm/open_sockets.h"
 #include "lockstep/sim/backend/group_making.h"
@@ -14,9 +16,13 @@ Settings& mutable_settings() {
   return settings;
 }
 
-// Of all groups so far. A socket that is closed meanwhile is told by its link.
-auto& sockets_of_groups = *new std::vector<comm::Sockets>;
-std::mutex sockets_mutex;
+// All groups so far. A socket that is closed meanwhile is told by its link.
+struct MadeGroup {
+  c10::weak_intrusive_ptr<CheckedGloo> group;
+  comm::Sockets sockets;
+};
+auto& made_groups = *new std::vector<MadeGroup>;
+std::mutex made_groups_mutex;
 
 // A day: nobody hurries the user at his debugger.
 constexpr std::chrono::hours kFrozen{24};
@@ -31,6 +37,11 @@ c10::intrusive_ptr<c10d::Work> RemarkingGloo::reduce(std::vector<at::Tensor>& te
   const auto watched = sim::rank_of_thread();
   if (watched && options.rootRank != getRank()) watched->rank->remark(sim::layout::Remark::reduce_leaves_sums);
   return ProcessGroupGloo::reduce(tensors, options);
+}
+
+bool RemarkingGloo::is_idle() {
+  const std::lock_guard lock(workMutex_);
+  return workQueue_.empty() && std::ranges::none_of(workInProgress_, [](const auto& work) { return work.defined(); });
 }
 
 c10::intrusive_ptr<CheckedGloo> make_checked_gloo(
@@ -53,8 +64,8 @@ c10::intrusive_ptr<CheckedGloo> make_checked_gloo(
   });
   auto sockets = comm::sockets_opened_since(before);
   {
-    const std::lock_guard lock(sockets_mutex);
-    sockets_of_groups.push_back(sockets);
+    const std::lock_guard lock(made_groups_mutex);
+    made_groups.push_back({c10::weak_intrusive_ptr<CheckedGloo>(made), sockets});
   }
   made->set_abort([sockets = std::move(sockets)] { comm::shut_down(sockets); });
   return made;
@@ -68,8 +79,19 @@ void add_backend_threads(const std::vector<std::int32_t>& tids) {
 
 void hold_ranks() {
   static auto& held = *new std::vector(sim::ranks_of_process());
-  const std::lock_guard lock(sockets_mutex);
-  for (const auto& sockets : sockets_of_groups) comm::keep_open(sockets);
+  const std::lock_guard lock(made_groups_mutex);
+  for (const auto& made : made_groups) comm::keep_open(made.sockets);
+}
+
+void wait_until_idle(std::chrono::milliseconds at_most) {
+  const auto is_idle = [](const MadeGroup& made) {
+    const auto group = made.group.lock();
+    return !group || group->is_idle();
+  };
+  const std::lock_guard lock(made_groups_mutex);
+  const auto end = std::chrono::steady_clock::now() + at_most;
+  while (!std::ranges::all_of(made_groups, is_idle) && std::chrono::steady_clock::now() < end)
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
 }
 
 void end_ranks(int exit_code) {

@@ -18,6 +18,9 @@ class RemarkingGloo : public c10d::ProcessGroupGloo {
   using ProcessGroupGloo::ProcessGroupGloo;
 
   c10::intrusive_ptr<c10d::Work> reduce(std::vector<at::Tensor>& tensors, const c10d::ReduceOptions& options) override;
+
+  /// Whether its threads have nothing to do, and hold no tensor of an earlier call any more.
+  bool is_idle();
 };
 
 /// What stands in for ProcessGroupGloo: it is one, so that scripts and torch itself find what they ask for.
@@ -57,6 +60,9 @@ void add_backend_threads(const std::vector<std::int32_t>& tids);
 /// Called when the interpreter begins to end: keeps the ranks of this process, and the connections of their groups,
 /// until it is known how it ends (end_ranks). Destroyed groups would look like lost ones to the peers.
 void hold_ranks();
+/// Waits until Gloo's threads hold no tensors, for `at_most` where calls are still under way. Giving up a tensor may
+/// need the interpreter lock: once the interpreter ends nobody gets it, and torch aborts the process.
+void wait_until_idle(std::chrono::milliseconds at_most);
 /// This process ends, with an exit code other than 0: its rank has failed; otherwise it has left.
 void end_ranks(int exit_code);
 /// This rank fails by itself, with an exception.

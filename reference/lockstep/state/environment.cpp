@@ -98,6 +98,7 @@ const std::vector<KnownVariable>& known_variables() {
       {"LOCKSTEP_GPU", "ON: set-up and build with GPU support"},
       {"LOCKSTEP_JOB", "job id"},
       {"LOCKSTEP_LOG_LEVEL", "debug, info, warning, error, off"},
+      {"LOCKSTEP_PROGRAM", "the lockstep program that the Python tests start"},
       {"LOCKSTEP_PYTHON", "the Python that tests use"},
       {"LOCKSTEP_REPORT_FD", "file descriptor for a rank's report to its launcher"},
       {"LOCKSTEP_RESULTS", "folder for test results"},
@@ -108,6 +109,7 @@ const std::vector<KnownVariable>& known_variables() {
       {"LOCKSTEP_TIMEOUT", "seconds that a rank waits for its peers (default 1800)"},
       {"LOCKSTEP_TORCH_ROOT", "LibTorch folder to build against"},
       {"LOCKSTEP_TRACE_DIR", "folder for the event stream, one file per rank"},
+      {"LOCKSTEP_WITHOUT_PYTHON", "1: tests leave out what needs a Python with torch"},
   };
   return variables;
 }

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "lockstep/launch/descriptor.h"
-#include "lockstep/sim/world/launch.h"
+#include "lockstep/sim/world/job_view.h"
 #include "lockstep/sim/world/rank_children.h"
 #include "lockstep/sim/world/verdicts.h"
 

@@ -12,7 +12,7 @@
 #include "lockstep/launch/caught_signals.h"
 #include "lockstep/launch/descriptor.h"
 #include "lockstep/launch/pipe_lines.h"
-#include "lockstep/sim/world/launch.h"
+#include "lockstep/sim/world/job_view.h"
 #include "lockstep/sim/world/processes.h"
 #include "lockstep/sim/world/rank_reader.h"
 #include "lockstep/sim/world/rank_starter.h"

@@ -1,11 +1,13 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "lockstep/sim/check/board_view.h"
+#include "lockstep/sim/world/launch.h"
 
 namespace lockstep::sim {
 
@@ -31,5 +33,9 @@ class JobView {
 
 /// The view of the job's boards in shared memory.
 std::unique_ptr<JobView> view_boards_of(const std::string& job);
+
+/// `run` (launch.h) with another look at the job, for tests. It is made in the guardian.
+using JobViewFactory = std::function<std::unique_ptr<JobView>(const std::string& job)>;
+LaunchResult run(const LaunchOptions& options, const JobViewFactory& make_view);
 
 }  // namespace lockstep::sim

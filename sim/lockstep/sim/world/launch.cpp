@@ -18,6 +18,7 @@
 #include "lockstep/sim/world/guardian_channel.h"
 #include "lockstep/sim/world/job_front.h"
 #include "lockstep/sim/world/job_name.h"
+#include "lockstep/sim/world/job_view.h"
 #include "lockstep/sim/world/processes.h"
 #include "lockstep/sim/world/rank_environment.h"
 #include "lockstep/sim/world/terminal.h"

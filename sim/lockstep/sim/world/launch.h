@@ -13,8 +13,6 @@
 #include <string_view>
 #include <vector>
 
-#include "lockstep/sim/world/job_view.h"
-
 namespace lockstep::sim {
 
 /// A process's environment, as a value.
@@ -111,9 +109,5 @@ struct LaunchResult {
 ///                          (torchrun, mpirun ...) with num_ranks, and a program that refuses what it was asked to run
 ///                          (kRefused in rank_starter.h); nothing was run
 LaunchResult run(const LaunchOptions& options);
-
-/// The same with another look at the job, for tests. It is made in the guardian.
-using JobViewFactory = std::function<std::unique_ptr<JobView>(const std::string& job)>;
-LaunchResult run(const LaunchOptions& options, const JobViewFactory& make_view);
 
 }  // namespace lockstep::sim

@@ -89,10 +89,12 @@ Variables job_variables(const LaunchOptions& options, const std::string& job, bo
 }
 
 std::optional<std::filesystem::path> python_folder_of(const std::filesystem::path& program) {
-  const auto folder = program.parent_path().parent_path() / "python";
-  std::error_code ignored;
-  if (!std::filesystem::exists(folder / "lockstep" / "__init__.py", ignored)) return std::nullopt;
-  return folder;
+  const auto prefix = program.parent_path().parent_path();
+  for (const auto& folder : {prefix / "python", prefix / "share" / "lockstep" / "python"}) {
+    std::error_code ignored;
+    if (std::filesystem::exists(folder / "lockstep" / "__init__.py", ignored)) return folder;
+  }
+  return std::nullopt;
 }
 
 void prepend_to_python_path(Variables& variables, const std::filesystem::path& folder) {

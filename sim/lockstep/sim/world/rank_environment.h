@@ -22,7 +22,8 @@ Variables job_variables(const LaunchOptions& options, const std::string& job, bo
 /// Adds the place of one rank, as torchrun does.
 void set_rank(Variables& variables, const LaunchOptions& options, int rank, int port);
 
-/// Where `import lockstep` finds the package that belongs to this program: python/ beside the program's folder.
+/// Where `import lockstep` finds the package that belongs to this program: beside the program's folder python/ of a
+/// build, or share/lockstep/python/ of a prefix.
 std::optional<std::filesystem::path> python_folder_of(const std::filesystem::path& program);
 void prepend_to_python_path(Variables& variables, const std::filesystem::path& folder);
 

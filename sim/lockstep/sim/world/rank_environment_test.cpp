@@ -19,6 +19,14 @@ TEST(PythonFolder, StandsBesideTheProgramsAndHoldsThePackage) {
   EXPECT_EQ(python_folder_of(program), folder.path() / "python");
 }
 
+TEST(PythonFolder, StandsUnderShareInAPrefix) {
+  const Folder prefix;
+  const auto python = prefix.path() / "share" / "lockstep" / "python";
+  std::filesystem::create_directories(python / "lockstep");
+  std::ofstream(python / "lockstep" / "__init__.py") << "";
+  EXPECT_EQ(python_folder_of(prefix.path() / "bin" / "lockstep"), python);
+}
+
 TEST(PythonFolder, GoesBeforeWhatTheUserHas) {
   Variables variables = {{"PYTHONPATH", "/of/the/user"}};
   prepend_to_python_path(variables, "/package");

@@ -174,7 +174,7 @@ TEST(CheckedWorld, AStragglerIsNamedAfterTheLimitThatTheUserSet) {
   const auto verdict = run(2,
                            [](TestRank& rank) {
                              rank.call(Operation::allreduce);
-                             if (rank.rank() == 0) usleep(1'500'000);
+                             if (rank.rank() == 0) rank.checked()->board().wait_for_verdict(/*timeout_ms=*/20'000);
                              rank.call(Operation::broadcast);
                            },
                            {.stall_s = 0.3});

@@ -13,6 +13,7 @@
 #include "lockstep/sim/check/board_view.h"
 #include "lockstep/sim/check/checked_group.h"
 #include "lockstep/sim/check/monitor.h"
+#include "lockstep/sim/check/process.h"
 
 /// Whole worlds on the checking core alone: processes that post calls and wait, without any backend.
 namespace lockstep::sim {
@@ -24,6 +25,10 @@ class TestRank {
  public:
   TestRank(const std::shared_ptr<Board>& board, int rank, CheckOptions options)
       : rank_(CheckedRank::join(board, rank, options, "", {})), monitor_(rank_) {
+    // A sanitizer's runtime has a thread that uses some time now and then: it makes no calls.
+    for (const auto& thread : threads_of_this_process()) {
+      if (thread.tid != getpid()) rank_->add_backend_thread(thread.tid);
+    }
     std::vector<int> everyone;
     for (int i = 0; i < board->world_size(); ++i) everyone.push_back(i);
     world_ = group("world", everyone);

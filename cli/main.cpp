@@ -33,8 +33,8 @@ void refuse_unknown_command(const CLI::App& app, const std::vector<std::string_v
 // @param exit_code  what the command came to
 int run(CLI::App& app, int argc, char** argv, const int& exit_code) {
   try {
-    const bool is_sim = argc > 1 && argv[1] == std::string_view("sim");
-    if (!is_sim) lockstep::cli::add_torch_commands(app);
+    const std::string_view first = argc > 1 ? argv[1] : "";
+    if (first != "sim" && first != "--version") lockstep::cli::add_torch_commands(app);
     refuse_unknown_command(app, {argv + 1, argv + argc});
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -8,10 +8,10 @@ namespace lockstep::cli {
 namespace {
 
 [[noreturn]] void refuse() {
-  throw InvalidArgument({.where = "commands",
-                         .expected = std::string(kTorchCommandsLibrary) + ", of this build, where it was installed",
-                         .got = dlerror(),
-                         .fix = "Install or build Lockstep anew; lockstep sim works without it."});
+  throw Missing({.where = "commands",
+                 .expected = std::string(kTorchCommandsLibrary) + ", of this build, where it was installed",
+                 .got = dlerror(),
+                 .fix = "Install or build Lockstep anew; lockstep sim works without it."});
 }
 
 }  // namespace

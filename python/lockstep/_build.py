@@ -6,6 +6,7 @@ import hashlib
 import importlib.machinery
 import importlib.util
 import os
+import shlex
 import shutil
 import subprocess
 import sys
@@ -67,7 +68,7 @@ def _extension_path():
     digest = hashlib.sha256()
     for part in (torch.__version__, str(torch.version.git_version), sysconfig.get_config_var("SOABI") or ""):
         digest.update(part.encode())
-    for path in [*_all_files(_source_root()), Path(__file__)]:
+    for path in [*_all_files(_source_root()), _PACKAGE / "_cpp_files.py", Path(__file__)]:
         digest.update(path.read_bytes())
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
     name = f"torch-{torch.__version__}-python-{version}-{digest.hexdigest()[:16]}"
@@ -84,10 +85,14 @@ def _build_once(path):
 
 
 def _compiler():
-    for name in ([os.environ["CXX"]] if os.environ.get("CXX") else ["c++", "g++", "clang++"]):
-        found = shutil.which(name)
-        if found:
-            return found
+    """The command that compiles, as a list: CXX may hold words after the program, such as `ccache g++`."""
+    given = shlex.split(os.environ.get("CXX", ""))
+    for command in [given] if given else [["c++"], ["g++"], ["clang++"]]:
+        if shutil.which(command[0]):
+            return command
+    if given:
+        raise RuntimeError(f"CXX is '{os.environ['CXX']}', and no program {given[0]} is there to build its extension; "
+                           "name a C++ compiler in CXX, or unset it")
     raise RuntimeError("no C++ compiler is there to build its extension; install one "
                        "(apt-get install g++ python3-dev), or name it in CXX")
 
@@ -128,14 +133,13 @@ def _build(path):
         jobs = [(unit, [*common, *with_torch])] + [(source, common) for source in core_sources]
         objects = [Path(folder) / f"{number}.o" for number in range(len(jobs))]
         with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-            list(pool.map(lambda job, made: _run([compiler, *job[1], "-c", str(job[0]), "-o", str(made)]), jobs, objects))
+            list(pool.map(lambda job, made: _run([*compiler, *job[1], "-c", str(job[0]), "-o", str(made)]), jobs, objects))
         linked = Path(folder) / "_core.so"
-        _run([compiler, "-shared", *map(str, objects), "-o", str(linked), *link])
+        _run([*compiler, "-shared", *map(str, objects), "-o", str(linked), *link])
         os.replace(linked, path)
 
 
 def _run(command):
-    # A process of its own group is not ended by the terminal's Ctrl-C alone; that of the ranks is meant for them too.
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode != 0:
         lines = [line for line in done.stderr.splitlines() if "error" in line] or done.stderr.splitlines()

@@ -1,6 +1,7 @@
 """Compares a state dict across ranks."""
 
 import hashlib
+import pickle
 
 import torch
 import torch.distributed as dist
@@ -12,9 +13,9 @@ class DivergenceError(RuntimeError):
 
 def check(state, group):
     """See lockstep.check_divergence."""
-    digests = {key: _digest(value) for key, value in state.items()}
+    own = {key: _digest(value) for key, value in state.items()}
     everyones = [None] * dist.get_world_size(group)
-    dist.all_gather_object(everyones, digests, group=group)
+    dist.all_gather_object(everyones, own, group=group)
     ranks = dist.get_process_group_ranks(group if group is not None else dist.group.WORLD)
     for key in dict.fromkeys(key for digests in everyones for key in digests):
         holders = {}
@@ -26,10 +27,12 @@ def check(state, group):
 
 def _digest(value):
     if not torch.is_tensor(value):
-        return repr(value)
+        return hashlib.sha256(pickle.dumps(value)).hexdigest()
     value = value.detach()
     if hasattr(value, "to_local"):
         return "a shard"  # each rank's own
+    if value.layout is not torch.strided:
+        value = value.to_dense()
     value = value.cpu().contiguous()
     data = value.reshape(-1).view(torch.uint8).numpy().tobytes() if value.numel() else b""
     return f"{value.dtype} {list(value.shape)} {hashlib.sha256(data).hexdigest()}"
@@ -38,4 +41,5 @@ def _digest(value):
 def _describe(key, holders):
     groups = sorted(holders.values(), key=lambda ranks: (-len(ranks), ranks))
     listed = "; ".join(f"rank{'s' if len(ranks) > 1 else ''} {', '.join(map(str, ranks))}" for ranks in groups)
-    return f"the weights have diverged: '{key}' differs, and equal values are held by: {listed}"
+    return (f"the ranks have diverged: '{key}' differs, and equal values are held by: {listed}; broadcast the state from "
+            "one rank, and see that all ranks draw the same random numbers and reduce the same gradients")

@@ -11,30 +11,41 @@ from lockstep import _watching
 _watched_pid = None
 
 
-def watch():
+def watch(rank):
     """Called when this process becomes a rank; a forked child is another one, and starts anew."""
     global _watched_pid
     if _watched_pid == os.getpid():
         return
+    is_first = _watched_pid is None  # a forked child has the parent's hooks already
     _watched_pid = os.getpid()
     core = _watching.core()
-    previous = sys.excepthook
-
-    def tell_and_print(kind, value, traceback):
-        previous(kind, value, traceback)
-        _fail(kind, value, traceback)
-
-    sys.excepthook = tell_and_print
+    core.set_memory_rank(rank)
+    if is_first:
+        _tell_of_exceptions()
     if multiprocessing.parent_process() is not None:
         # Such a process catches every exception and leaves by os._exit; what comes by on the way are its finalizers.
         multiprocessing.util.Finalize(None, _end_of_multiprocessing, exitpriority=1000)
         return
     # Groups are destroyed while the interpreter ends; whether it ends well is known only after that.
-    atexit.register(_end_of_interpreter)
-    core.end_ranks_at_exit()
+    if is_first:
+        atexit.register(_end_of_interpreter)
+        core.end_ranks_at_exit()
+
+
+def _tell_of_exceptions():
+    previous = sys.excepthook
+
+    def print_and_tell(kind, value, traceback):
+        previous(kind, value, traceback)
+        if os.getpid() == _watched_pid:
+            _fail(kind, value, traceback)
+
+    sys.excepthook = print_and_tell
 
 
 def _end_of_interpreter():
+    if os.getpid() != _watched_pid:
+        return
     core = _watching.core()
     try:
         if not hasattr(sys, "last_value"):  # otherwise it ends by an exception, which says more
@@ -42,6 +53,7 @@ def _end_of_interpreter():
     except _watching.UnreducedGradients as error:
         print(f"lockstep: {error}", file=sys.stderr, flush=True)
         core.fail_rank(type(error).__name__, str(error), "", False)
+    _print_memory()
     core.hold_ranks()
     core.wait_until_idle(at_most_ms=50)
 
@@ -49,6 +61,7 @@ def _end_of_interpreter():
 def _end_of_multiprocessing():
     if os.getpid() != _watched_pid:
         return
+    _print_memory()
     error = sys.exc_info()[1]
     if error is None or (isinstance(error, SystemExit) and not error.code):
         _watching.core().end_ranks(0)
@@ -59,6 +72,13 @@ def _end_of_multiprocessing():
         _watching.core().end_ranks(error.code if isinstance(error.code, int) else 1)
     else:
         _fail(type(error), error, error.__traceback__)
+
+
+def _print_memory():
+    """What this rank held, where that is counted."""
+    summary = _watching.core().memory_summary()
+    if summary:
+        print(summary, file=sys.stderr, flush=True)
 
 
 def _fail(kind, value, traceback):

@@ -13,8 +13,8 @@ def describe(store, rank, size):
     """
     from lockstep import _ending
 
-    _ending.watch()
     is_first = not dist.is_initialized()
+    _ending.watch(rank if is_first else dist.get_rank())
     world_size = size if is_first else dist.get_world_size()
     helper = _helper_frame()
     if helper is None:

@@ -1,10 +1,8 @@
 """Puts the checked classes in the place of torch's own, in this process."""
 
-import atexit
 import faulthandler
 import functools
 import importlib
-import os
 import signal
 import site
 import sys
@@ -81,15 +79,13 @@ def _count_detail_as_info():
 
 
 def _count_memory():
-    """With `--device-memory`: this process has a pretend device, and says at its end what it held."""
+    """With `--device-memory`: this process has a pretend device. If it becomes a rank it says at its end what it held."""
     from lockstep import _environment
 
     given = _environment.spec()
     limit = given.get("device_memory_bytes")
-    if limit is None and not given.get("memory"):
-        return
-    _core.count_memory(int(os.environ.get("RANK", 0)), limit)
-    atexit.register(lambda: print(_core.memory_summary(), file=sys.stderr, flush=True))
+    if limit is not None or given.get("memory"):
+        _core.count_memory(limit)
 
 
 def _name_buckets_of_ddp():
@@ -160,7 +156,9 @@ def _watch_threads():
             home = getattr(getattr(thread, "_target", None), "__module__", None) or type(thread).__module__
             return any(home == package or home.startswith(package + ".") for package in _QUIET_PACKAGES)
 
-        _core.add_backend_threads([thread.native_id for thread in threading.enumerate() if is_quiet(thread)])
+        # A thread that is just beginning has no id yet; it is seen when the next one begins or ends.
+        quiet = [thread.native_id for thread in threading.enumerate() if thread.native_id is not None and is_quiet(thread)]
+        _core.add_backend_threads(quiet)
 
     _core.observe_threads(threading._active, look)
 

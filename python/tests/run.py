@@ -1,4 +1,4 @@
-"""Runs one module of tests: run.py MODULE [TEST...]. With LOCKSTEP_RESULTS=DIR the results go to DIR/<test id>.xml, as
+"""Runs tests by name: run.py MODULE[.CLASS[.TEST]]... With LOCKSTEP_RESULTS=DIR the results go to DIR/<test id>.xml, as
 GoogleTest writes them, so that ci/summarize counts the cases."""
 
 import os
@@ -33,7 +33,6 @@ class Recording(unittest.TextTestResult):
 
 
 def main():
-    sys.path.insert(0, str(pathlib.Path(__file__).parent))
     suite = unittest.defaultTestLoader.loadTestsFromNames(sys.argv[1:])
     result = unittest.TextTestRunner(stream=sys.stderr, verbosity=2, resultclass=Recording).run(suite)
     folder, test_id = os.environ.get("LOCKSTEP_RESULTS"), os.environ.get("LOCKSTEP_TEST_ID")

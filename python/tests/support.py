@@ -4,13 +4,14 @@ import dataclasses
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
 import textwrap
 import unittest
 
-PROGRAM = os.environ.get("LOCKSTEP_PROGRAM", "lockstep")
+PROGRAM = os.environ.get("LOCKSTEP_PROGRAM") or shutil.which("lockstep")
 SCRIPTS = pathlib.Path(__file__).parent / "scripts"
 PACKAGE = pathlib.Path(PROGRAM).resolve().parents[1] / "python"
 # torch leaves files behind: torchrun always, others when they are ended.
@@ -30,7 +31,7 @@ class Run:
 
 def environment(**changes):
     variables = {name: value for name, value in os.environ.items() if name not in ("LOCKSTEP_SIM", "LOCKSTEP_SIM_SPEC")}
-    variables.update(OMP_NUM_THREADS="1", TMPDIR=_TORCH_FOLDER.name)
+    variables.update(OMP_NUM_THREADS="1", TMPDIR=_TORCH_FOLDER.name, CUDA_VISIBLE_DEVICES="")
     variables.update(changes)
     return variables
 

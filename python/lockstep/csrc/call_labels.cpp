@@ -44,9 +44,13 @@ std::vector<std::size_t> indices_in(std::string_view message) {
   return indices;
 }
 
+// While the mutex is held nothing may be destroyed: a reducer's end may need the interpreter lock, which someone may
+// have who waits for the mutex. So whoever looks at reducers keeps them here until the mutex is free.
+using LiveReducers = std::vector<std::shared_ptr<c10d::Reducer>>;
+
 // Writes the names of what is in the bucket with this memory into `label`.
-bool find_bucket(const NamedReducer& named, const void* data) {
-  const auto reducer = named.reducer.lock();
+bool find_bucket(const NamedReducer& named, const void* data, LiveReducers& live) {
+  const auto reducer = live.emplace_back(named.reducer.lock());
   if (!reducer) return false;
   for (const auto& bucket : (*reducer).*OpenReducer::buckets()) {
     if (!bucket.gradients.defined() || bucket.gradients.is_sparse() || bucket.gradients.const_data_ptr() != data)
@@ -75,10 +79,11 @@ void name_buckets(const std::shared_ptr<c10d::Reducer>& reducer, const std::vect
 }
 
 std::vector<std::string> parameters_without_gradient() {
-  const std::lock_guard lock(mutex);
+  LiveReducers live;
   std::vector<std::string> names;
+  const std::lock_guard lock(mutex);
   for (const auto& named : reducers) {
-    const auto reducer = named.reducer.lock();
+    const auto& reducer = live.emplace_back(named.reducer.lock());
     if (!reducer) continue;
     try {
       ((*reducer).*OpenReducer::ensure_reduced())();
@@ -104,12 +109,13 @@ std::string_view label_of(const std::vector<at::Tensor>& tensors, bool in_backwa
   label.clear();
   if (tensors.empty() || !tensors.front().has_storage()) return label;
   const auto* data = tensors.front().const_data_ptr();
+  LiveReducers live;
   const std::lock_guard lock(mutex);
   if (const auto named = tensors_by_data.find(data); named != tensors_by_data.end()) {
     if (!named->second.storage.expired()) return label = named->second.name;
   }
   for (auto named = reducers.begin(); in_backward && named != reducers.end(); ++named) {
-    if (find_bucket(*named, data)) break;
+    if (find_bucket(*named, data, live)) break;
   }
   return label;
 }

@@ -65,6 +65,7 @@ c10::intrusive_ptr<CheckedGloo> make_checked_gloo(
   auto sockets = comm::sockets_opened_since(before);
   {
     const std::lock_guard lock(made_groups_mutex);
+    std::erase_if(made_groups, [](const MadeGroup& other) { return other.group.expired(); });
     made_groups.push_back({c10::weak_intrusive_ptr<CheckedGloo>(made), sockets});
   }
   made->set_abort([sockets = std::move(sockets)] { comm::shut_down(sockets); });

@@ -40,13 +40,16 @@ class CheckedStore final : public Base {
     if (keys.empty() || Base::check(keys)) return;
     const sim::KeyWait waiting(missing_of(keys));
     if (!waiting.rank()) return Base::wait(keys, timeout);
+    const bool is_endless = timeout == Base::kNoTimeout;
     const auto deadline = Clock::now() + timeout;
     for (;;) {
       const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-      const bool is_last = left <= kTurn;
+      const bool is_last = !is_endless && left <= kTurn;
       try {
         return Base::wait(keys, is_last ? std::max(left, std::chrono::milliseconds(1)) : kTurn);
-      } catch (const c10::DistStoreError&) {
+      } catch (const c10::DistNetworkError&) {  // whoever hosts the store is gone
+        throw;
+      } catch (const c10::Error&) {  // the turn is over; each store has another error for it
         sim::with_verdict_as_error([&] { waiting.rank()->rank->throw_if_judged(); });
         if (is_last) throw;
       }

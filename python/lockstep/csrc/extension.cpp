@@ -1,4 +1,4 @@
-// The extension module: what lockstep/__init__.py and lockstep/_autoload.py call.
+// The extension module: what the package's Python files call.
 #include <torch/csrc/utils/pybind.h>
 
 #include <pybind11/chrono.h>
@@ -15,6 +15,38 @@
 #include "python_caller.h"
 #include "python_memory.h"
 #include "python_sites.h"
+
+namespace lockstep::python {
+
+/// Lets go of the interpreter lock before it may destroy what it holds: that joins threads of Gloo's, which may need
+/// the lock to give up tensors. torch holds its own groups alike.
+template <typename T>
+class UnlockingHolder {
+ public:
+  UnlockingHolder() = default;
+  UnlockingHolder(c10::intrusive_ptr<T> object) : object_(std::move(object)) {}  // NOLINT: pybind11 converts
+  explicit UnlockingHolder(T* object) : object_(c10::intrusive_ptr<T>::unsafe_steal_from_new(object)) {}
+  UnlockingHolder(const UnlockingHolder&) = default;
+  UnlockingHolder(UnlockingHolder&&) noexcept = default;
+  UnlockingHolder& operator=(const UnlockingHolder&) = default;
+  UnlockingHolder& operator=(UnlockingHolder&&) noexcept = default;
+  ~UnlockingHolder() {
+    if (!object_ || PyGILState_Check() == 0) return;
+    const pybind11::gil_scoped_release no_lock;
+    object_.reset();
+  }
+
+  T* get() const noexcept { return object_.get(); }
+  T& operator*() const noexcept { return *object_; }
+  T* operator->() const noexcept { return object_.get(); }
+
+ private:
+  c10::intrusive_ptr<T> object_;
+};
+
+}  // namespace lockstep::python
+
+PYBIND11_DECLARE_HOLDER_TYPE(T, lockstep::python::UnlockingHolder<T>, true)
 
 namespace {
 
@@ -37,7 +69,7 @@ c10::intrusive_ptr<CheckedGloo> make_gloo(const c10::intrusive_ptr<c10d::Store>&
 }
 
 void add_backend(py::module_& module) {
-  py::class_<CheckedGloo, c10::intrusive_ptr<CheckedGloo>, c10d::ProcessGroupGloo>(module, "ProcessGroupGloo")
+  py::class_<CheckedGloo, UnlockingHolder<CheckedGloo>, c10d::ProcessGroupGloo>(module, "ProcessGroupGloo")
       .def(py::init([](const c10::intrusive_ptr<c10d::Store>& store, int rank, int size,
                        const c10::intrusive_ptr<GlooOptions>& options) {
              return make_gloo(store, rank, size, [&] { return options; });
@@ -118,8 +150,9 @@ PYBIND11_MODULE(_core, module) {
   module.def("name_tensor", name_tensor);
   module.def("set_step", set_step);
   module.def("step", step);
-  module.def("owner_of_code", [](const py::object& code) { return rank_of_code(code.ptr()); });
-  module.def("count_memory", count_memory, py::arg("rank"), py::arg("device_bytes") = py::none());
+  module.def("owner_of_code", [](const py::object& code) { return static_cast<int>(owner_of_code(code.ptr())); });
+  module.def("count_memory", count_memory, py::arg("device_bytes"));
+  module.def("set_memory_rank", set_memory_rank);
   module.def("memory_summary", memory_summary);
   module.def("hold_ranks", hold_ranks);
   module.def(

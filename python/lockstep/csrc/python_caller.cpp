@@ -14,12 +14,12 @@ namespace {
 
 std::atomic<std::int64_t> num_steps{0};
 
-constexpr std::uint8_t kBackward = 2;  // phases as in comm/backend_plugin.h
-constexpr std::uint8_t kOther = 6;
-
 }  // namespace
 
-bool is_in_backward() { return torch::autograd::get_current_graph_task_id() != -1; }
+accounting::Phase current_phase() {
+  const bool is_in_backward = torch::autograd::get_current_graph_task_id() != -1;
+  return is_in_backward ? accounting::Phase::backward : accounting::Phase::other;
+}
 void set_step(std::int64_t step) { num_steps = step; }
 std::int64_t step() { return num_steps; }
 
@@ -28,10 +28,10 @@ std::int64_t step() { return num_steps; }
 namespace lockstep::sim {
 
 Caller describe_caller(const std::vector<at::Tensor>& tensors, Frames& frames) {
-  const bool in_backward = python::is_in_backward();
+  const auto phase = python::current_phase();
   return {.context = {.step = python::step(),
-                      .phase = in_backward ? python::kBackward : python::kOther,
-                      .label = python::label_of(tensors, in_backward),
+                      .phase = static_cast<std::uint8_t>(phase),
+                      .label = python::label_of(tensors, phase == accounting::Phase::backward),
                       .site = site_of_wait(frames)}};
 }
 

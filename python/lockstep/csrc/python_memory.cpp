@@ -10,7 +10,7 @@
 namespace lockstep::python {
 namespace {
 
-// A Python process is one rank. Which one is known when it starts, from its environment.
+// A Python process is one rank. Which one is known when it makes its first group.
 struct ProcessRank {
   std::atomic<int> rank{0};
 };
@@ -20,15 +20,14 @@ const std::shared_ptr<ProcessRank>& process_rank() {
   return rank;
 }
 
-accounting::Phase current_phase() { return is_in_backward() ? accounting::Phase::backward : accounting::Phase::other; }
-
 }  // namespace
 
-void count_memory(int rank, std::optional<std::int64_t> device_bytes) {
-  process_rank()->rank = rank;
+void count_memory(std::optional<std::int64_t> device_bytes) {
   sim::TensorMemory::install();
   sim::set_device_limit(device_bytes);
 }
+
+void set_memory_rank(int rank) { process_rank()->rank = rank; }
 
 std::string memory_summary() {
   return sim::TensorMemory::is_on() ? sim::memory_summary(sim::TensorMemory::report()) : std::string();

@@ -11,8 +11,6 @@
 namespace lockstep::python {
 namespace {
 
-enum class Owner : std::uint8_t { framework, library, user };
-
 // Under the interpreter lock, all of them; never destroyed, since threads may still ask while the process ends.
 auto& library_folders = *new std::vector<std::string>;
 auto& framework_folders = *new std::vector<std::string>;
@@ -113,9 +111,21 @@ auto& threads = *new ThreadObserver;
 void observe_if_changed() {
   if (threads.active == nullptr || PyDict_Size(threads.active) == threads.num_threads) return;
   threads.num_threads = PyDict_Size(threads.active);
+  PyObject* type = nullptr;
+  PyObject* value = nullptr;
+  PyObject* traceback = nullptr;
+  PyErr_Fetch(&type, &value, &traceback);  // of the caller, who may be about to raise it
   auto* result = PyObject_CallNoArgs(threads.observer);
-  if (result == nullptr) PyErr_Clear();
+  if (result == nullptr) {
+    if (PyErr_ExceptionMatches(PyExc_KeyboardInterrupt) != 0) {
+      PyErr_Clear();
+      PyErr_SetInterrupt();  // it is the program's, which gets it at its next instruction
+    } else {
+      PyErr_WriteUnraisable(threads.observer);
+    }
+  }
   Py_XDECREF(result);
+  PyErr_Restore(type, value, traceback);
 }
 
 bool is_ending() {
@@ -133,8 +143,8 @@ void set_library_folders(std::vector<std::string> libraries, std::vector<std::st
   framework_folders = std::move(frameworks);
 }
 
-void observe_threads(void* active, void* observer) {
-  threads = {.active = static_cast<PyObject*>(active), .observer = static_cast<PyObject*>(observer)};
+void observe_threads(PyObject* active, PyObject* observer) {
+  threads = {.active = active, .observer = observer};
   Py_INCREF(threads.active);
   Py_INCREF(threads.observer);
 }
@@ -151,6 +161,6 @@ const Site* site_here() {
   return site;
 }
 
-int rank_of_code(void* code) { return static_cast<int>(owner_of(static_cast<PyCodeObject*>(code))); }
+Owner owner_of_code(PyObject* code) { return owner_of(reinterpret_cast<PyCodeObject*>(code)); }
 
 }  // namespace lockstep::python

@@ -1,10 +1,15 @@
 #pragma once
 
+#include <Python.h>
+
 #include <cstdint>
 #include <string>
 #include <vector>
 
 namespace lockstep::python {
+
+/// Whose code it is; the greater, the better it stands for the user's place.
+enum class Owner : std::uint8_t { framework, library, user };
 
 /// A place in a Python program; made once for each, and kept.
 struct Site {
@@ -21,15 +26,13 @@ void set_library_folders(std::vector<std::string> libraries, std::vector<std::st
 /// Python's threads has changed since the last time.
 /// @param active    a dict of all threads (threading._active)
 /// @param observer  a callable without arguments
-void observe_threads(void* active, void* observer);
+void observe_threads(PyObject* active, PyObject* observer);
 
 /// Where the calling thread is in the user's Python code; null on a thread that has no Python frame (one of
 /// autograd's, say). Takes the interpreter lock for a moment; a place that was met before costs no string.
 const Site* site_here();
 
-/// The same of a code object and a line in it, as a traceback holds them. Needs the interpreter lock.
-/// @param code  a PyCodeObject
-/// @return how well it stands for the user's place: 0 not at all, 1 a library, 2 his own code
-int rank_of_code(void* code);
+/// Whose a code object (PyCodeObject) is. Needs the interpreter lock.
+Owner owner_of_code(PyObject* code);
 
 }  // namespace lockstep::python

@@ -251,10 +251,20 @@ bool CheckedRank::is_backend_thread(std::int32_t tid) {
 void CheckedRank::watch_future(const layout::Wait& wait, std::function<bool()> is_completed) {
   const auto tid = static_cast<std::int32_t>(syscall(SYS_gettid));
   thread_seat();
+  std::vector<HandedOut> completed;  // declared first: they go when the mutex is free again
   const std::lock_guard lock(futures_mutex_);
-  std::erase_if(futures_, [](const HandedOut& future) { return future.is_completed(); });
+  take_completed(completed);
   last_futures_[tid] = wait;
   futures_.push_back({.tid = tid, .wait = wait, .is_completed = std::move(is_completed)});
+}
+
+// The last holder of a future gives up its tensors, which may take a lock of the program's that someone has who waits
+// for our mutex: nothing is destroyed under it.
+void CheckedRank::take_completed(std::vector<HandedOut>& into) {
+  const auto first = std::stable_partition(futures_.begin(), futures_.end(),
+                                           [](const HandedOut& future) { return !future.is_completed(); });
+  into.assign(std::make_move_iterator(first), std::make_move_iterator(futures_.end()));
+  futures_.erase(first, futures_.end());
 }
 
 void CheckedRank::look_for_verdict_on_future() {
@@ -271,8 +281,9 @@ void CheckedRank::look_for_verdict_on_future() {
 }
 
 std::map<std::int32_t, layout::Wait> CheckedRank::incomplete_futures() {
+  std::vector<HandedOut> completed;
   const std::lock_guard lock(futures_mutex_);
-  std::erase_if(futures_, [](const HandedOut& future) { return future.is_completed(); });
+  take_completed(completed);
   std::map<std::int32_t, layout::Wait> waits;
   for (const auto& future : futures_) waits.emplace(future.tid, future.wait);  // the first one of each thread stays
   return waits;

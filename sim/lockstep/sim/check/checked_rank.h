@@ -168,6 +168,9 @@ class CheckedRank : public std::enable_shared_from_this<CheckedRank> {
   std::mutex backend_threads_mutex_;
   std::set<std::int32_t> backend_threads_;
   std::optional<std::set<std::int32_t>> threads_before_;
+  /// Moves the completed ones out of futures_; under futures_mutex_.
+  void take_completed(std::vector<HandedOut>& into);
+
   std::mutex futures_mutex_;
   std::vector<HandedOut> futures_;
   std::map<std::int32_t, layout::Wait> last_futures_;  // the one that each thread was handed last

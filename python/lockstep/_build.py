@@ -15,7 +15,7 @@ import tempfile
 from pathlib import Path
 
 from lockstep import _environment
-from lockstep._cpp_files import CORE, SOURCE_FOLDERS, WITH_TORCH
+from lockstep._cpp_files import CORE, SOURCE_FOLDERS, TEST_ENDINGS, WITH_TORCH
 
 _PACKAGE = Path(__file__).resolve().parent
 
@@ -54,7 +54,7 @@ def _sources(root):
 
 
 def _is_test(path):
-    return path.stem.endswith(("_test", "_test_support"))
+    return path.name.endswith(TEST_ENDINGS) or "test_support" in path.parts
 
 
 def _all_files(root):

@@ -19,6 +19,8 @@ WITH_TORCH = [
     "sim/lockstep/sim/device/device_limit.cpp",
     "sim/lockstep/sim/device/tensor_memory.cpp",
 ]
+# Files that are no part of it, by the end of their names.
+TEST_ENDINGS = ("_test.cpp", "_test.h", "_test_support.h", "_test_support.cpp")
 # Folders that these files and their headers lie in; setup.py puts them into the package.
 SOURCE_FOLDERS = [
     "sim/lockstep/sim/backend",

@@ -1,5 +1,7 @@
 #include "gallery_command.h"
 
+#include <fmt/format.h>
+
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <filesystem>
@@ -7,6 +9,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/base/error.h"
@@ -32,19 +35,13 @@ struct Arguments {
   bool as_json = false;
 };
 
-std::string text(const char* format, auto... values) {
-  std::string result(static_cast<std::size_t>(std::snprintf(nullptr, 0, format, values...)), '\0');
-  std::snprintf(result.data(), result.size() + 1, format, values...);
-  return result;
-}
-
-std::string yes(bool is_so) { return is_so ? "yes" : "NO"; }
+std::string_view yes(bool is_so) { return is_so ? "yes" : "NO"; }
 
 void print_row(const gallery::Judgement& one) {
   const auto& program = one.program;
-  std::cout << text("%-16s %-44s %5d  %-5s %-5s %-5s %6.2f", program.kind.c_str(), program.name.c_str(),
-                    program.num_ranks, yes(one.is_found).c_str(), yes(one.is_rank_right).c_str(),
-                    yes(one.is_line_right).c_str(), one.seconds);
+  std::cout << fmt::format("{:<16} {:<44} {:>5}  {:<5} {:<5} {:<5} {:>6.2f}", program.kind, program.name,
+                           program.num_ranks, yes(one.is_found), yes(one.is_rank_right), yes(one.is_line_right),
+                           one.seconds);
   if (!one.is_well()) {
     if (one.expected) std::cout << "\n    expected: " << one.expected->verdict << " at rank " << one.expected->rank;
     if (one.expected) std::cout << ", " << program.file.filename().string() << ":" << one.expected->line;
@@ -60,9 +57,9 @@ nlohmann::ordered_json to_json(const gallery::Judgement& one) {
 }
 
 void print_totals(const gallery::GalleryTotals& totals) {
-  std::cout << text(
-      "\nfaults %d  found %d  rank right %d  line right %d  seconds from stall to verdict: median %.2f, most "
-      "%.2f\nlegal programs %d  false verdicts %d\n",
+  std::cout << fmt::format(
+      "\nfaults {}  found {}  rank right {}  line right {}  seconds from stall to verdict: median {:.2f}, most "
+      "{:.2f}\nlegal programs {}  false verdicts {}\n",
       totals.num_faults, totals.num_found, totals.num_rank_right, totals.num_line_right, totals.median_s,
       totals.slowest_s, totals.num_legal, totals.num_false);
 }
@@ -112,8 +109,8 @@ int run_gallery(const Arguments& arguments) {
   }
   if (arguments.runs_python) options.program = python_program();
   if (!arguments.as_json) {
-    std::cout << text("%-16s %-44s %5s  %-5s %-5s %-5s %6s\n", "kind", "program", "ranks", "found", "rank", "line",
-                      "s");
+    std::cout << fmt::format("{:<16} {:<44} {:>5}  {:<5} {:<5} {:<5} {:>6}\n", "kind", "program", "ranks", "found",
+                             "rank", "line", "s");
   }
   std::vector<gallery::Judgement> judgements;
   for (const auto& program : programs) {
@@ -163,7 +160,8 @@ void add_gallery_command(CLI::App& sim, int& exit_code) {
                          !arguments->exclude.empty())) {
       throw InvalidArgument({.where = "sim gallery",
                              .expected = "either generated programs, or a choice of the gallery's",
-                             .got = "both"});
+                             .got = "both",
+                             .fix = "Make two runs of it: one with --generated or --healthy, one with the choice."});
     }
     exit_code = is_generated ? run_generated(*arguments) : run_gallery(*arguments);
   });

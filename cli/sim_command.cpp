@@ -85,7 +85,8 @@ std::optional<std::chrono::milliseconds> milliseconds_of(const std::string& opti
   if (!(*seconds > 0 && *seconds <= kMost)) {
     throw InvalidArgument({.where = option,
                            .expected = "a number of seconds above 0, and at most a thousand million",
-                           .got = fmt::format("{}", *seconds)});
+                           .got = fmt::format("{}", *seconds),
+                           .fix = "Leave the option out for no limit."});
   }
   return std::chrono::milliseconds(static_cast<long long>(std::ceil(*seconds * 1000)));
 }
@@ -100,7 +101,10 @@ std::optional<std::uint64_t> bytes_of(const std::string& option, const std::opti
     is_size = false;
   }
   if (is_size) return std::stoull(bytes);
-  throw InvalidArgument({.where = option, .expected = "a size above 0, such as 64MiB", .got = "'" + *size + "'"});
+  throw InvalidArgument({.where = option,
+                         .expected = "a size above 0",
+                         .got = "'" + *size + "'",
+                         .fix = "Write it as 64MiB, or 67108864."});
 }
 
 std::optional<sim::DebuggedRank> debugged_of(const Arguments& arguments) {
@@ -233,7 +237,10 @@ void add_sim_command(CLI::App& app, CommandLine line, int& exit_code) {
   command->callback([command, arguments, line = std::move(line), &exit_code] {
     if (!command->get_subcommands().empty()) {
       if (!line.program.empty())
-        throw InvalidArgument({.where = "sim gallery", .expected = "no program", .got = line.program.front()});
+        throw InvalidArgument({.where = "sim gallery",
+                               .expected = "no program",
+                               .got = line.program.front(),
+                               .fix = "Run a program of yours by lockstep sim, without gallery."});
       return;
     }
     if (const auto extra = command->remaining(); !extra.empty()) {

@@ -49,7 +49,7 @@ class Usage(Sim):
                                 (["-n", "2", "--timeout", "nan", "--", "true"], "--timeout: expected a number of seconds above 0, and at most a thousand million, got nan"),
                                 (["-n", "2", "--device-memory", "0", "--", "true"], "--device-memory: expected a size above 0"),
                                 (["-n", "2", "--device-memory", "-5", "--", "true"], "got '-5'"),
-                                (["-n", "2", "--device-memory", "lots", "--", "true"], "such as 64MiB, got 'lots'"),
+                                (["-n", "2", "--device-memory", "lots", "--", "true"], "a size above 0, got 'lots'. Write it as 64MiB"),
                                 (["-n", "2", "--pdb", "0", "--", "sh", "x.py"], "Python interpreter as the program, got sh"),
                                 (["-n", "2", "--pdb", "2", "--", "python3", "x.py"], "2 of 2"),
                                 (["--pdb", "0", "--", "python3", "x.py"], "Give their number: -n."),

@@ -11,7 +11,6 @@ import shutil
 import subprocess
 import sys
 import sysconfig
-import tempfile
 from pathlib import Path
 
 from lockstep import _environment
@@ -127,16 +126,25 @@ def _build(path):
     print(f"lockstep: building its extension for torch {torch.__version__} and Python "
           f"{sys.version_info.major}.{sys.version_info.minor}: once, a minute or two", file=sys.stderr, flush=True)
     core_sources, torch_sources = _sources(root)
-    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
-        unit = Path(folder) / "with_torch.cpp"
-        unit.write_text("".join(f'#include "{source}"\n' for source in torch_sources))
-        jobs = [(unit, [*common, *with_torch])] + [(source, common) for source in core_sources]
-        objects = [Path(folder) / f"{number}.o" for number in range(len(jobs))]
-        with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
-            list(pool.map(lambda job, made: _run([*compiler, *job[1], "-c", str(job[0]), "-o", str(made)]), jobs, objects))
-        linked = Path(folder) / "_core.so"
-        _run([*compiler, "-shared", *map(str, objects), "-o", str(linked), *link])
-        os.replace(linked, path)
+    # What is compiled stays until all is: a build that was interrupted goes on where it was.
+    folder = path.parent / "objects"
+    folder.mkdir(exist_ok=True)
+    unit = folder / "with_torch.cpp"
+    unit.write_text("".join(f'#include "{source}"\n' for source in torch_sources))
+    jobs = [(unit, [*common, *with_torch])] + [(source, common) for source in core_sources]
+    objects = [folder / f"{number}.o" for number in range(len(jobs))]
+    with concurrent.futures.ThreadPoolExecutor(max_workers=os.cpu_count()) as pool:
+        list(pool.map(lambda job, made: _make(made, [*compiler, *job[1], "-c", str(job[0])]), jobs, objects))
+    _make(path, [*compiler, "-shared", *map(str, objects), *link])
+    shutil.rmtree(folder)
+
+
+def _make(path, command):
+    """Runs a command that writes the file; it has its name only when it is whole."""
+    if not path.exists():
+        unfinished = path.with_suffix(".part")
+        _run([*command, "-o", str(unfinished)])
+        os.replace(unfinished, path)
 
 
 def _run(command):

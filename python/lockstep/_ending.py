@@ -55,7 +55,7 @@ def _end_of_interpreter():
         core.fail_rank(type(error).__name__, str(error), "", False)
     _print_memory()
     core.hold_ranks()
-    core.wait_until_idle(at_most_ms=50)
+    core.wait_until_idle()
 
 
 def _end_of_multiprocessing():

@@ -40,7 +40,7 @@ def simulate(command, ranks=2, options=(), **changes):
     """`lockstep sim` of a command; without ranks it is started once and starts them itself."""
     number = [] if ranks is None else ["-n", str(ranks)]
     done = subprocess.run([PROGRAM, "sim", "--json", *number, *options, "--", *map(str, command)], capture_output=True,
-                          text=True, env=environment(**changes), timeout=240)
+                          text=True, stdin=subprocess.DEVNULL, env=environment(**changes), timeout=240)
     try:
         verdict = json.loads(done.stdout)
     except ValueError as error:

@@ -282,6 +282,43 @@ class Memory(support.ScriptTest):
         self.check("from accelerate import debug_launcher; debug_launcher(train, num_processes=2)", [sys.executable], None)
 
 
+class Ends(support.ScriptTest):
+    def test_a_rank_may_end_right_after_its_last_call(self):
+        # Gloo's threads give up the tensors of that call while the interpreter is about to end.
+        script = self.script("""
+            import torch
+            import torch.distributed as dist
+
+            dist.init_process_group("gloo")
+            weights = torch.zeros(3)
+            for step in range(3):
+                dist.all_reduce(weights)
+            dist.destroy_process_group()
+        """)
+        for _ in range(8):
+            run = support.simulate([sys.executable, script], 3)
+            self.assertEqual((run.code, run.verdict["verdict"]), (0, "ok"), run.output)
+
+    def test_a_rank_that_ends_before_the_first_group(self):
+        run = self.run_script("""
+            import os
+            import sys
+            import torch.distributed as dist
+
+            if os.environ["RANK"] == "1":
+                sys.exit(0)
+            dist.init_process_group("gloo")
+        """, ranks=3, options=["--timeout", "60"])
+        self.assertEqual((run.code, run.verdict["verdict"]), (10, "deadlock"), run.output)
+        self.assertRegex(run.verdict["cause"], r"rank 2 waits in the making of group world at .*train.py:7 .*for rank 1, which has left")
+
+    def test_the_debugger_is_left_before_the_first_group(self):
+        run = self.run_script("import torch.distributed as dist; dist.init_process_group('gloo')\n",
+                              options=["--pdb", "1", "--timeout", "60"])
+        self.assertEqual((run.code, run.verdict["verdict"]), (130, "interrupted"), run.output)
+        self.assertEqual(run.verdict["cause"], "rank 1 ended in its debugger before it made a group")
+
+
 class Starters(support.ScriptTest):
     def check_mismatch(self, run):
         self.assertEqual((run.code, run.verdict["verdict"]), (11, "mismatch"), run.output)
@@ -319,6 +356,7 @@ class Starters(support.ScriptTest):
         done = support.plain(support.torchrun(2, self.script(MISMATCH)), LOCKSTEP_SIM="1", PYTHONPATH=str(support.PACKAGE))
         self.assertNotEqual(done.returncode, 0)
         self.assertRegex(done.stdout, r"lockstep: .*broadcast #1 of group world.*train\.py:7")
+        self.assertRegex(done.stdout, r"DistBackendError: .*broadcast #1 of group world.*train\.py:7")
 
 
 class Outside(support.ScriptTest):

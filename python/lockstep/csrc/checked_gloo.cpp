@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <mutex>
+#include <set>
 #include <thread>
 
 #include "lockstep/comm/open_sockets.h"
@@ -16,13 +17,17 @@ Settings& mutable_settings() {
   return settings;
 }
 
-// All groups so far. A socket that is closed meanwhile is told by its link.
-struct MadeGroup {
-  c10::weak_intrusive_ptr<CheckedGloo> group;
-  comm::Sockets sockets;
-};
-auto& made_groups = *new std::vector<MadeGroup>;
-std::mutex made_groups_mutex;
+// Of all groups so far. A socket that is closed meanwhile is told by its link.
+auto& sockets_of_groups = *new std::vector<comm::Sockets>;
+std::mutex sockets_mutex;
+
+auto& live_groups = *new std::set<RemarkingGloo*>;
+std::mutex live_groups_mutex;
+
+bool any_group_is_at(RemarkingGloo::Work work) {
+  const std::lock_guard lock(live_groups_mutex);
+  return std::ranges::any_of(live_groups, [work](RemarkingGloo* group) { return group->is_at(work); });
+}
 
 // A day: nobody hurries the user at his debugger.
 constexpr std::chrono::hours kFrozen{24};
@@ -39,9 +44,22 @@ c10::intrusive_ptr<c10d::Work> RemarkingGloo::reduce(std::vector<at::Tensor>& te
   return ProcessGroupGloo::reduce(tensors, options);
 }
 
-bool RemarkingGloo::is_idle() {
+void RemarkingGloo::enlist() {
+  const std::lock_guard lock(live_groups_mutex);
+  live_groups.insert(this);
+}
+
+RemarkingGloo::~RemarkingGloo() {
+  const std::lock_guard lock(live_groups_mutex);
+  live_groups.erase(this);
+}
+
+bool RemarkingGloo::is_at(Work work) {
   const std::lock_guard lock(workMutex_);
-  return workQueue_.empty() && std::ranges::none_of(workInProgress_, [](const auto& work) { return work.defined(); });
+  const auto counts = [work](const auto& in_hand) {
+    return in_hand.defined() && (work == Work::any || in_hand->isCompleted());
+  };
+  return (work == Work::any && !workQueue_.empty()) || std::ranges::any_of(workInProgress_, counts);
 }
 
 c10::intrusive_ptr<CheckedGloo> make_checked_gloo(
@@ -64,9 +82,8 @@ c10::intrusive_ptr<CheckedGloo> make_checked_gloo(
   });
   auto sockets = comm::sockets_opened_since(before);
   {
-    const std::lock_guard lock(made_groups_mutex);
-    std::erase_if(made_groups, [](const MadeGroup& other) { return other.group.expired(); });
-    made_groups.push_back({c10::weak_intrusive_ptr<CheckedGloo>(made), sockets});
+    const std::lock_guard lock(sockets_mutex);
+    sockets_of_groups.push_back(sockets);
   }
   made->set_abort([sockets = std::move(sockets)] { comm::shut_down(sockets); });
   return made;
@@ -80,19 +97,20 @@ void add_backend_threads(const std::vector<std::int32_t>& tids) {
 
 void hold_ranks() {
   static auto& held = *new std::vector(sim::ranks_of_process());
-  const std::lock_guard lock(made_groups_mutex);
-  for (const auto& made : made_groups) comm::keep_open(made.sockets);
+  const std::lock_guard lock(sockets_mutex);
+  for (const auto& sockets : sockets_of_groups) comm::keep_open(sockets);
 }
 
-void wait_until_idle(std::chrono::milliseconds at_most) {
-  const auto is_idle = [](const MadeGroup& made) {
-    const auto group = made.group.lock();
-    return !group || group->is_idle();
+void wait_until_idle() {
+  const auto begin = std::chrono::steady_clock::now();
+  const auto is_before = [begin](std::chrono::milliseconds limit) {
+    return std::chrono::steady_clock::now() - begin < limit;
   };
-  const std::lock_guard lock(made_groups_mutex);
-  const auto end = std::chrono::steady_clock::now() + at_most;
-  while (!std::ranges::all_of(made_groups, is_idle) && std::chrono::steady_clock::now() < end)
+  // A thread that has finished a call is held up by nothing but a busy machine.
+  while ((any_group_is_at(RemarkingGloo::Work::any) && is_before(std::chrono::milliseconds(50))) ||
+         (any_group_is_at(RemarkingGloo::Work::finished) && is_before(std::chrono::seconds(10)))) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
 }
 
 void end_ranks(int exit_code) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <torch/csrc/distributed/c10d/ProcessGroupGloo.hpp>
+#include <utility>
 #include <vector>
 
 #include "lockstep/sim/backend/checked_operations.h"
@@ -13,14 +14,23 @@
 namespace lockstep::python {
 
 /// Gloo with the remark that its reduce deserves: it adds up in the tensors of all ranks, not in the root's alone.
+/// All that live are known, without a weak pointer, which would keep their threads from ending.
 class RemarkingGloo : public c10d::ProcessGroupGloo {
  public:
-  using ProcessGroupGloo::ProcessGroupGloo;
+  template <typename... Arguments>
+  explicit RemarkingGloo(Arguments&&... arguments) : ProcessGroupGloo(std::forward<Arguments>(arguments)...) {
+    enlist();
+  }
+  ~RemarkingGloo() override;
 
   c10::intrusive_ptr<c10d::Work> reduce(std::vector<at::Tensor>& tensors, const c10d::ReduceOptions& options) override;
 
-  /// Whether its threads have nothing to do, and hold no tensor of an earlier call any more.
-  bool is_idle();
+  enum class Work { any, finished };
+  /// Whether its threads are at a call, or still hold its tensors; or are about to give up those of a finished one.
+  bool is_at(Work work);
+
+ private:
+  void enlist();
 };
 
 /// What stands in for ProcessGroupGloo: it is one, so that scripts and torch itself find what they ask for.
@@ -60,9 +70,9 @@ void add_backend_threads(const std::vector<std::int32_t>& tids);
 /// Called when the interpreter begins to end: keeps the ranks of this process, and the connections of their groups,
 /// until it is known how it ends (end_ranks). Destroyed groups would look like lost ones to the peers.
 void hold_ranks();
-/// Waits until Gloo's threads hold no tensors, for `at_most` where calls are still under way. Giving up a tensor may
-/// need the interpreter lock: once the interpreter ends nobody gets it, and torch aborts the process.
-void wait_until_idle(std::chrono::milliseconds at_most);
+/// Waits until Gloo's threads hold no tensors; those of calls that are still under way for 50 ms. Giving up a tensor
+/// may need the interpreter lock: once the interpreter ends nobody gets it, and torch aborts the process.
+void wait_until_idle();
 /// This process ends, with an exit code other than 0: its rank has failed; otherwise it has left.
 void end_ranks(int exit_code);
 /// This rank fails by itself, with an exception.

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <chrono>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -35,24 +36,17 @@ class CheckedStore final : public Base {
  private:
   using Clock = std::chrono::steady_clock;
 
-  /// Waits in turns, since nothing else would end a wait for a key that nobody sets.
+  /// Looks again and again, since nothing else would end a wait for a key that nobody sets.
   void await(const std::vector<std::string>& keys, std::chrono::milliseconds timeout) {
     if (keys.empty() || Base::check(keys)) return;
     const sim::KeyWait waiting(missing_of(keys));
     if (!waiting.rank()) return Base::wait(keys, timeout);
     const bool is_endless = timeout == Base::kNoTimeout;
     const auto deadline = Clock::now() + timeout;
-    for (;;) {
-      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
-      const bool is_last = !is_endless && left <= kTurn;
-      try {
-        return Base::wait(keys, is_last ? std::max(left, std::chrono::milliseconds(1)) : kTurn);
-      } catch (const c10::DistNetworkError&) {  // whoever hosts the store is gone
-        throw;
-      } catch (const c10::Error&) {  // the turn is over; each store has another error for it
-        sim::with_verdict_as_error([&] { waiting.rank()->rank->throw_if_judged(); });
-        if (is_last) throw;
-      }
+    for (auto pause = kShortestPause; !Base::check(keys); pause = std::min(pause * 2, kLongestPause)) {
+      sim::with_verdict_as_error([&] { waiting.rank()->rank->throw_if_judged(); });
+      if (!is_endless && Clock::now() >= deadline) return Base::wait(keys, std::chrono::milliseconds(1));  // its error
+      std::this_thread::sleep_for(pause);
     }
   }
 
@@ -64,7 +58,8 @@ class CheckedStore final : public Base {
     return keys.front();
   }
 
-  static constexpr std::chrono::milliseconds kTurn{500};
+  static constexpr std::chrono::microseconds kShortestPause{200};
+  static constexpr std::chrono::microseconds kLongestPause{20'000};
 };
 
 }  // namespace lockstep::python

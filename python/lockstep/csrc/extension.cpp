@@ -155,9 +155,7 @@ PYBIND11_MODULE(_core, module) {
   module.def("set_memory_rank", set_memory_rank);
   module.def("memory_summary", memory_summary);
   module.def("hold_ranks", hold_ranks);
-  module.def(
-      "wait_until_idle", [](int at_most_ms) { wait_until_idle(std::chrono::milliseconds(at_most_ms)); },
-      py::arg("at_most_ms"), py::call_guard<py::gil_scoped_release>());
+  module.def("wait_until_idle", wait_until_idle, py::call_guard<py::gil_scoped_release>());
   module.def("end_ranks", end_ranks, py::call_guard<py::gil_scoped_release>());
   module.def("fail_rank", fail_rank, py::call_guard<py::gil_scoped_release>());
   module.def("end_ranks_at_exit", [] { on_exit(end_at_exit, nullptr); });

@@ -36,8 +36,12 @@ class BackendMaking {
 /// wait for them.
 template <typename Make>
 auto meet(const WatchedRank& watched, const CheckedGroup& group, Make&& make) {
-  const BackendMaking making(watched.rank);
-  return waiting(watched.rank, group.rendezvous(), make);
+  auto made = [&] {
+    const BackendMaking making(watched.rank);
+    return waiting(watched.rank, group.rendezvous(), make);
+  }();
+  tell_of_other_hosts(watched, group.ranks());
+  return made;
 }
 
 }  // namespace lockstep::sim

@@ -9,6 +9,7 @@
 #include <mutex>
 #include <torch/csrc/distributed/c10d/PrefixStore.hpp>
 
+#include "lockstep/sim/check/board_view.h"
 #include "lockstep/sim/check/verdict_document.h"
 
 namespace lockstep::sim {
@@ -93,6 +94,17 @@ std::shared_ptr<WatchedRank> rank_for(const RankRequest& request) {
   ranks[key] = made;
   of_thread = made;
   return made;
+}
+
+void tell_of_other_hosts(const WatchedRank& watched, const std::vector<int>& group) {
+  auto& board = watched.rank->board();
+  const auto is_here = [&board](int rank) { return board.seat(rank).life != layout::Life::absent; };
+  if (std::ranges::all_of(group, is_here)) return;
+  const auto bit = static_cast<std::uint32_t>(layout::Remark::ranks_elsewhere);
+  const bool is_news = (watched.rank->seat().remarks & bit) == 0;
+  watched.rank->remark(layout::Remark::ranks_elsewhere);
+  if (is_news && *std::ranges::find_if(group, is_here) == watched.rank->rank())
+    std::cerr << "lockstep: " << kRanksElsewhere << '\n';
 }
 
 std::vector<std::shared_ptr<WatchedRank>> ranks_of_process() {

@@ -37,6 +37,10 @@ struct RankRequest {
 /// board by way of the store. Only ranks of one host share a board.
 std::shared_ptr<WatchedRank> rank_for(const RankRequest& request);
 
+/// After all members of a group have met: where some are not on this host's board, its lowest rank says so, once.
+/// @param group  the one that was made
+void tell_of_other_hosts(const WatchedRank& watched, const std::vector<int>& group);
+
 /// All that this process has.
 std::vector<std::shared_ptr<WatchedRank>> ranks_of_process();
 

@@ -136,6 +136,7 @@ enum class Remark : std::uint32_t {
   splits_full = 16,
   site_notes_full = 32,
   reduce_leaves_sums = 64,
+  ranks_elsewhere = 128,
 };
 
 enum class Life : std::uint32_t { absent, live, left, failed };

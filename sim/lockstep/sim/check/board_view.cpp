@@ -95,6 +95,7 @@ void add_remarks(std::vector<std::string>& notes, const Board& board) {
                                     " pairs of call sites that differ: later ones are not told"},
       {Remark::reduce_leaves_sums,
        "a reduce leaves partial sums in the tensors of ranks other than the root: what is in them is not defined"},
+      {Remark::ranks_elsewhere, std::string(kRanksElsewhere)},
   };
   for (const auto& [remark, sentence] : sentences) {
     std::vector<int> ranks;
@@ -186,6 +187,13 @@ void BoardView::set_signal(pid_t pid, int signal) {
     for (int rank = 0; rank < board->world_size(); ++rank) {
       if (board->seat(rank).pid == pid) board->seat(rank).signal = signal;
     }
+  }
+}
+
+void BoardView::set_ended(int rank) {
+  for (const auto& board : boards_) {
+    auto absent = layout::Life::absent;
+    if (rank < board->world_size()) board->seat(rank).life.compare_exchange_strong(absent, layout::Life::left);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "lockstep/sim/check/checked_rank.h"
@@ -23,6 +24,10 @@ struct SeenRank {
 /// What is worth knowing of a board besides a verdict, a sentence each: calls that agree and come from different
 /// places, calls that were not compared, tables that were too small. The first 16, and how many more.
 std::vector<std::string> notes_of(const Board& board, const ResolvePlace& resolve);
+
+/// What holds where some ranks of a world run on other hosts.
+inline constexpr std::string_view kRanksElsewhere =
+    "some ranks run on other hosts: calls are compared, and deadlocks found, among the ranks of one host alone";
 
 /// What a launcher sees of its job's boards: every world that the job's ranks made has one.
 ///
@@ -50,6 +55,8 @@ class BoardView {
   /// A process of the job was ended by a signal. Tell it as soon as it is known: the ranks' verdict then names the
   /// signal.
   void set_signal(pid_t pid, int signal);
+  /// The process of a rank has ended well. One that has not joined a board will not come to it any more.
+  void set_ended(int rank);
   /// While a rank is paused, nobody calls it lost or late, and the others' time-outs stand still.
   void set_paused(int rank, bool paused);
   /// Makes every rank end with this verdict (a limit passed, an interrupt), unless there is one already. Of a document

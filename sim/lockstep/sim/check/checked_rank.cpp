@@ -59,6 +59,8 @@ void free_if_ended(layout::ThreadSeat& seat) {
   seat.tid = 0;
 }
 
+VerdictReached::VerdictReached(std::string json) : std::runtime_error(cause_of(json)), json_(std::move(json)) {}
+
 CheckOptions CheckOptions::with_level(std::string_view word) {
   CheckOptions options;
   if (word == "full") return options;
@@ -141,7 +143,7 @@ void CheckedRank::conclude(const std::string& json) {
 
 void CheckedRank::throw_if_judged() const {
   if (options_.hold) return;
-  if (auto json = board_->verdict()) throw VerdictReached(cause_of(*json), std::move(*json));
+  if (auto json = board_->verdict()) throw VerdictReached(std::move(*json));
 }
 
 void CheckedRank::stand_aside_of_exit() const {

@@ -39,11 +39,12 @@ struct CheckOptions {
 /// The run is over: a verdict was reached, by this rank or another one.
 class VerdictReached : public std::runtime_error {
  public:
-  VerdictReached(const std::string& cause, std::string json) : std::runtime_error(cause), json_(std::move(json)) {}
+  /// @param json  docs/reference/verdict.md; its cause is the message
+  explicit VerdictReached(std::string json);
   [[nodiscard]] const std::string& json() const noexcept { return json_; }
 
  private:
-  std::string json_;  // docs/reference/verdict.md
+  std::string json_;
 };
 
 /// A place in the user's code as the report shows it; made from frames only when there is something to report.

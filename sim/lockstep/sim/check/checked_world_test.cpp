@@ -161,6 +161,27 @@ TEST(CheckedWorld, ARankThatFailsIsNamedWithItsReason) {
   EXPECT_HAS(verdict, "index 41 is out of range");
 }
 
+TEST(CheckedWorld, ARankThatEndsBeforeItJoinsIsWaitedForInVain) {
+  const auto job = "checked-world-test-" + std::to_string(getpid());
+  const auto board = Board::create(job, 2);
+  BoardView view(job);
+  view.refresh();
+  const pid_t pid = fork();
+  if (pid == 0) {
+    try {
+      const TestRank self(board, 0, {});
+    } catch (const VerdictReached&) {
+    }
+    _exit(0);
+  }
+  view.set_ended(1);
+  EXPECT_EQ(waitpid(pid, nullptr, 0), pid);
+  view.remove_names();
+  EXPECT_HAS(view.verdict().value_or(""), "\"verdict\": \"deadlock\"");
+  EXPECT_HAS(view.verdict().value_or(""),
+             "rank 0 waits in the making of group world for rank 1, which has left before its first call");
+}
+
 TEST(CheckedWorld, ARankThatComputesIsNotAccused) {
   EXPECT_EQ(run(2,
                 [](TestRank& rank) {

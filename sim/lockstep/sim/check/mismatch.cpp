@@ -188,7 +188,7 @@ std::string describe_split_difference(const Posted& posted, const layout::CallRe
   while (rank.options().hold) pause();  // for the debugger that will come
   rank.board().wait_for_verdict(1000);  // another rank may be at it
   rank.throw_if_judged();
-  throw VerdictReached(document.cause, "{}");
+  throw VerdictReached(to_json(document, rank.board(), rank.resolver()));
 }
 
 void add_standings(VerdictDocument& document, const std::vector<MemberCall>& calls) {

@@ -63,18 +63,21 @@ class Guardian {
   void take_bytes();
   void interrupt(int signal);
   void update_pauses();
+  void look_for_early_ends();
 
   // guardian_judging.cpp
   // A verdict while ranks run, or because one has failed; none when all have ended well.
   [[nodiscard]] std::optional<VerdictJson> watch();
   [[nodiscard]] std::optional<VerdictJson> verdict_of_board() const;
   [[nodiscard]] std::optional<VerdictJson> verdict_of_failure() const;
+  [[nodiscard]] std::optional<VerdictJson> verdict_of_debugger() const;
   [[nodiscard]] VerdictJson imposed(VerdictJson verdict);
   [[nodiscard]] VerdictJson with_notes(VerdictJson verdict) const;
   [[nodiscard]] VerdictJson verdict_of_end();
   [[nodiscard]] std::vector<std::string> find_and_end_leftovers();
 
   [[nodiscard]] bool is_over() const;
+  [[nodiscard]] bool has_joined(int rank) const;
   [[nodiscard]] std::vector<SeenProcess> processes_of_ranks() const;
   [[nodiscard]] VerdictJson standings() const;
 
@@ -100,6 +103,7 @@ class Guardian {
   int num_interrupts_ = 0;
   bool may_go_on_ = false;  // the user has seen enough of ranks that are held
   bool are_ranks_silent_ = false;
+  bool is_early_end_told_ = false;
   std::vector<int> paused_;
   Clock::time_point last_turn_;
   Clock::time_point last_look_for_tracers_;

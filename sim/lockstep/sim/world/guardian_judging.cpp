@@ -1,6 +1,7 @@
 // How the guardian reaches the verdict: by what the ranks' monitors say, by what a parent knows, and by what is left.
 #include <algorithm>
 #include <map>
+#include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/sim/world/command.h"
@@ -15,6 +16,7 @@ using std::chrono::seconds;
 namespace {
 
 constexpr auto kForAVerdict = seconds(1);           // a rank has failed: the others may know why
+constexpr auto kForEarlyEnds = seconds(5);          // ranks that have made no group yet may be about to
 constexpr auto kForStragglers = milliseconds(500);  // helpers that notice their rank's end
 
 }  // namespace
@@ -25,6 +27,8 @@ std::optional<VerdictJson> Guardian::watch() {
     if (interrupted_by_ != 0) return imposed(interrupted_verdict(interrupted_by_, standings()));
     if (auto verdict = verdict_of_board()) return verdict;
     if (auto verdict = verdict_of_failure()) return imposed(std::move(*verdict));
+    if (auto verdict = verdict_of_debugger()) return imposed(std::move(*verdict));
+    look_for_early_ends();
     const auto& limit = orders_.options.timeout;
     if (limit && active_ > *limit) return imposed(straggler_verdict(*limit, standings()));
     if (ranks_.first_failed() == nullptr && is_over()) {
@@ -62,6 +66,34 @@ std::optional<VerdictJson> Guardian::verdict_of_failure() const {
   if (!ranks_.have_all_ended() && Clock::now() - failed->ended < kForAVerdict) return std::nullopt;
   const auto rank = orders_.options.num_ranks ? std::optional(failed->rank) : std::nullopt;
   return rank_failed_verdict(rank, *failed->end, failed->reported(), standings());
+}
+
+// Who quits the debugger before its rank made a group wants the run to be over: the others would wait for that rank.
+std::optional<VerdictJson> Guardian::verdict_of_debugger() const {
+  const auto& debugged = orders_.options.debugged;
+  const auto* rank = debugged ? ranks_.find(debugged->rank) : nullptr;
+  if (rank == nullptr || !rank->end || ranks_.have_all_ended() || has_joined(rank->rank)) return std::nullopt;
+  return debugger_left_verdict(rank->rank, standings());
+}
+
+bool Guardian::has_joined(int rank) const {
+  const auto seen = view_->ranks();
+  return std::ranges::find(seen, rank, &SeenRank::rank) != seen.end();
+}
+
+// A rank that ends before it makes a group: the others may need it for theirs.
+void Guardian::look_for_early_ends() {
+  if (!orders_.options.num_ranks) return;
+  for (const auto& rank : ranks_.all()) {
+    if (!rank.end || !rank.end->is_well()) continue;
+    view_->set_ended(rank.rank);
+    const bool is_early = Clock::now() - rank.ended > kForEarlyEnds && view_->ranks().empty();
+    if (is_early && !std::exchange(is_early_end_told_, true)) {
+      tell("rank " + std::to_string(rank.rank) +
+           " has ended well before it made a group, and the others have made none: if they need it for that, they wait "
+           "in vain");
+    }
+  }
 }
 
 VerdictJson Guardian::verdict_of_end() {

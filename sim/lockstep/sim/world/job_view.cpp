@@ -15,6 +15,7 @@ class BoardJobView final : public JobView {
   [[nodiscard]] std::optional<std::string> standing_of(int rank) const override { return boards_.standing_of(rank); }
   [[nodiscard]] std::vector<std::string> notes() const override { return boards_.notes(); }
   void set_signal(pid_t pid, int signal) override { boards_.set_signal(pid, signal); }
+  void set_ended(int rank) override { boards_.set_ended(rank); }
   void set_paused(int rank, bool paused) override { boards_.set_paused(rank, paused); }
   void impose(const std::string& verdict_json) override { boards_.impose(verdict_json); }
   void remove_names() noexcept override { boards_.remove_names(); }

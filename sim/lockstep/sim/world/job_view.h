@@ -26,6 +26,7 @@ class JobView {
   [[nodiscard]] virtual std::optional<std::string> standing_of(int rank) const = 0;
   [[nodiscard]] virtual std::vector<std::string> notes() const = 0;
   virtual void set_signal(pid_t pid, int signal) = 0;
+  virtual void set_ended(int rank) = 0;
   virtual void set_paused(int rank, bool paused) = 0;
   virtual void impose(const std::string& verdict_json) = 0;
   virtual void remove_names() noexcept = 0;

@@ -157,6 +157,17 @@ TEST(Launch, ARankThatASignalEndsIsNamedWithIt) {
   EXPECT_TRUE(text_of(folder.file("signals")).ends_with(" 11\n")) << "the ranks' monitors are told";
 }
 
+TEST(Launch, ARankThatEndsWellBeforeTheOthersMakeAGroupIsToldOf) {
+  const Folder folder;
+  auto options = shell(folder, 2, "[ $RANK = 1 ] || exec sleep 100");
+  options.timeout = std::chrono::seconds(7);
+  Launched run(folder, options);
+  EXPECT_EQ(run.wait(), 14);
+  EXPECT_NE(run.errors().find("rank 1 has ended well before it made a group"), std::string::npos) << run.errors();
+  EXPECT_TRUE(std::filesystem::exists(folder.file("ended1"))) << "the ranks' monitors are told";
+  EXPECT_FALSE(std::filesystem::exists(folder.file("ended0")));
+}
+
 TEST(Launch, TheVerdictOfTheRanksThemselvesGoesFirst) {
   const Folder folder;
   Launched run(folder,

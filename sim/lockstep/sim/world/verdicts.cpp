@@ -85,6 +85,14 @@ VerdictJson interrupted_verdict(int signal, VerdictJson ranks) {
   return verdict;
 }
 
+VerdictJson debugger_left_verdict(int rank, VerdictJson ranks) {
+  auto verdict =
+      verdict_of("interrupted", "rank " + std::to_string(rank) + " ended in its debugger before it made a group",
+                 std::move(ranks));
+  verdict["signal"] = SIGINT;
+  return verdict;
+}
+
 int exit_code_of(const VerdictJson& verdict) {
   static const std::map<std::string, ExitCode> codes = {
       {"ok", ExitCode::ok},

@@ -37,6 +37,8 @@ VerdictJson unchecked_verdict(VerdictJson ranks, bool is_python);
 /// @param left  what was found and ended: processes, shared memory
 VerdictJson left_behind_verdict(const std::vector<std::string>& left, VerdictJson ranks);
 VerdictJson interrupted_verdict(int signal, VerdictJson ranks);
+/// @param rank  whose debugger the user has quit before the rank made a group
+VerdictJson debugger_left_verdict(int rank, VerdictJson ranks);
 
 /// What the program returns for a verdict; see base/exit_code.h.
 int exit_code_of(const VerdictJson& verdict);

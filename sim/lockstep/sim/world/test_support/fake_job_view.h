@@ -51,6 +51,8 @@ class FakeJobView final : public JobView {
     std::ofstream(folder_ / "signals", std::ios::app) << pid << " " << signal << "\n";
   }
 
+  void set_ended(int rank) override { std::ofstream(folder_ / ("ended" + std::to_string(rank))); }
+
   void set_paused(int rank, bool paused) override {
     std::ofstream(folder_ / "paused", std::ios::app) << rank << (paused ? " paused\n" : " goes on\n");
   }

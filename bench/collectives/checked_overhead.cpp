@@ -1,5 +1,5 @@
-// What checking costs end to end: an all-reduce over Gloo with and without the checked backend, on 2 ranks, in the
-// order A B B A in every round so that a drift of the machine hits both alike. Prints the ratio with its 95 % interval.
+// What checking costs end to end: an all-reduce over Gloo with and without the checked backend, on 2 ranks,
+// interleaved. Prints the ratio with its 95 % interval.
 //
 //   checked_overhead [--rounds 160]
 //
@@ -9,10 +9,9 @@
 
 #include <CLI/CLI.hpp>
 #include <chrono>
-#include <cmath>
 #include <iostream>
-#include <vector>
 
+#include "interleaved.h"
 #include "lockstep/base/exit_code.h"
 #include "lockstep/launch/debug_launcher.h"
 #include "lockstep/state/partial_state.h"
@@ -36,21 +35,6 @@ double seconds_per_call(const ProcessGroup& group, const at::Tensor& tensor, int
   return std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() / calls;
 }
 
-struct Interval {
-  double low, middle, high;
-};
-
-// Of the geometric mean of the rounds' ratios; Student's t for 40 rounds and more is 2.02 and less.
-Interval interval_of(const std::vector<double>& log_ratios) {
-  const auto count = static_cast<double>(log_ratios.size());
-  double mean = 0;
-  for (const double value : log_ratios) mean += value / count;
-  double variance = 0;
-  for (const double value : log_ratios) variance += (value - mean) * (value - mean) / (count - 1);
-  const double half = 2.03 * std::sqrt(variance / count);
-  return {std::exp(mean - half), std::exp(mean), std::exp(mean + half)};
-}
-
 void measure(int rounds) {
   const lockstep::state::PartialState state;
   const auto& plain = state.world_group();
@@ -58,22 +42,13 @@ void measure(int rounds) {
   bool is_well = true;
   for (const auto& [name, num_elements, calls, limit] : kCases) {
     const auto tensor = at::zeros({num_elements});
-    seconds_per_call(plain, tensor, calls);
-    seconds_per_call(checked, tensor, calls);
-    std::vector<double> log_ratios;
-    double plain_sum = 0;
-    for (int round = 0; round < rounds; ++round) {
-      const double a = seconds_per_call(plain, tensor, calls);
-      const double b = seconds_per_call(checked, tensor, calls) + seconds_per_call(checked, tensor, calls);
-      const double a_sum = a + seconds_per_call(plain, tensor, calls);
-      log_ratios.push_back(std::log(b / a_sum));
-      plain_sum += a_sum / 2;
-    }
-    const auto [low, middle, high] = interval_of(log_ratios);
+    const auto [ratio, plain_seconds] = lockstep::bench::interleave(
+        rounds, [&] { return seconds_per_call(plain, tensor, calls); },
+        [&] { return seconds_per_call(checked, tensor, calls); });
     if (!state.is_main_process()) continue;
     std::cout << fmt::format("{:8} plain {:8.1f} us  ratio {:.4f}  95 % interval {:.4f} to {:.4f}  limit {:.2f}\n",
-                             name, plain_sum / rounds * 1e6, middle, low, high, limit);
-    is_well = is_well && high < limit;
+                             name, plain_seconds * 1e6, ratio.middle, ratio.low, ratio.high, limit);
+    is_well = is_well && ratio.high < limit;
   }
   if (!is_well) throw std::runtime_error("the checked backend costs more than its limit");
 }
@@ -83,7 +58,7 @@ void measure(int rounds) {
 int main(int argc, char** argv) {
   CLI::App app{"What the checked backend costs, against plain Gloo."};
   int rounds = 160;
-  app.add_option("--rounds", rounds, "rounds of A B B A")->check(CLI::Range(10, 10'000));
+  app.add_option("--rounds", rounds, "rounds of A B B A")->check(CLI::Range(40, 10'000));
   CLI11_PARSE(app, argc, argv);
   try {
     lockstep::launch::debug_launcher([rounds] { measure(rounds); }, 2, {.output = lockstep::launch::Output::inherited});

@@ -1,0 +1,1 @@
+"""Tests of the differential test itself: ci/conformance runs them."""

@@ -1,0 +1,65 @@
+"""The recorded corpus, and the command line that replays it."""
+
+import contextlib
+import io
+import json
+import pathlib
+import tempfile
+import unittest
+
+from conformance.known_differences import KNOWN_DIFFERENCES
+from conformance.runner.main import DIFFERENT, SAME, UNDECIDED, main
+from conformance.runner.schema import Schema
+
+CORPUS = pathlib.Path(__file__).resolve().parents[2] / "fixtures" / "golden" / "oracle_corpus.jsonl"
+CASES = [json.loads(line) for line in CORPUS.read_text().splitlines()]
+SMALL = [case for case in CASES if case["world"] == 1][:40]
+
+
+def replay(*cases, subject="accelerate"):
+    """ci/oracle --corpus over these cases: its exit code and what it printed."""
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file, contextlib.redirect_stdout(io.StringIO()) as printed:
+        file.writelines(json.dumps(case) + "\n" for case in cases)
+        file.flush()
+        return main(["--corpus", file.name, "--subject", subject]), printed.getvalue()
+
+
+class CorpusTest(unittest.TestCase):
+    def test_it_has_three_hundred_cases_of_all_areas_and_worlds(self):
+        self.assertEqual(len(CASES), 300)
+        self.assertEqual({case["world"] for case in CASES}, {1, 2, 3, 4})
+        self.assertGreaterEqual(len({case["area"] for case in CASES}), 17)
+
+    def test_every_tenth_is_what_the_schema_says(self):
+        schema = Schema.of_protocol()
+        for case in CASES[::10]:
+            self.assertEqual(schema.problems(case, "case"), [], case["index"])
+
+    def test_known_differences_are_marked_with_their_clauses(self):
+        marked = {clause for case in CASES for clause in case.get("known", [])}
+        self.assertLessEqual({"DATA-096", "DATA-106", "OPS-014"}, marked)
+        self.assertLessEqual(marked, {entry.clause for entry in KNOWN_DIFFERENCES})
+
+    def test_accelerate_answers_as_it_was_recorded_and_another_answer_is_told(self):
+        changed = json.loads(json.dumps(next(case for case in SMALL if case["op"] == "data.shard")))
+        changed["expect"] = {"all": {"error": "KeyError"}}
+        code, printed = replay(*SMALL)
+        self.assertEqual(code, SAME, printed)
+        code, printed = replay(changed)
+        self.assertEqual(code, DIFFERENT)
+        self.assertIn("error KeyError versus ok", printed)
+
+    def test_nothing_compared_is_undecided(self):
+        self.assertEqual(replay()[0], UNDECIDED)
+
+
+class CommandLineTest(unittest.TestCase):
+    def test_a_subject_that_does_not_start_has_an_exit_code_of_its_own(self):
+        with contextlib.redirect_stderr(io.StringIO()) as said:
+            self.assertEqual(replay(SMALL[0], subject="false")[0], 4)
+        self.assertIn("rank 0 of 1 ended with exit code 1 before its hello", said.getvalue())
+
+    def test_ways_to_choose_cases_exclude_each_other(self):
+        with contextlib.redirect_stderr(io.StringIO()), self.assertRaises(SystemExit) as ended:
+            main(["--corpus", "a", "--record", "b"])
+        self.assertEqual(ended.exception.code, 2)

@@ -17,10 +17,6 @@ class KnownDifference(NamedTuple):
     explains: Callable[[Difference], bool] = lambda difference: True
 
 
-def args_of(case: dict) -> dict:
-    return case["args"]
-
-
 def config(case: dict, name: str, default=None):
     return case["args"].get("config", {}).get(name, default)
 
@@ -46,9 +42,25 @@ def dispatches(case: dict) -> bool:
     return bool(loaders(case)) and (by_default if wanted is None else wanted)
 
 
+def script(case: dict) -> list[dict]:
+    """The entries of a script, those of its bodies among them."""
+    def flat(entries):
+        return [found for entry in entries for found in (entry, *flat(entry.get("body", [])))]
+
+    return flat(case["args"].get("script", []))
+
+
 def skips(case: dict) -> bool:
-    script = case["args"].get("script", [])
-    return case["op"] in ("data.skip_first_batches", "data.resume") or "'skip'" in str(script)
+    return case["op"] in ("data.skip_first_batches", "data.resume") or any("skip" in entry for entry in script(case))
+
+
+def ranks_have_seeds(case: dict) -> bool:
+    return any("rank_seed" in args for args in case.get("rank_args", []))
+
+
+def inputs(case: dict) -> list:
+    """The input of each rank."""
+    return [{**case["args"], **args}.get("input") for args in case.get("rank_args", [{}])]
 
 
 def at(*names: str):
@@ -69,12 +81,10 @@ def global_batch(case: dict, loader: dict) -> int:
 
 def has_no_step(case: dict, loader: dict) -> bool:
     """Whether a dispatcher of this loader has nothing to hand out, perhaps because what there is has been skipped."""
-    n, whole = loader["n"], global_batch(case, loader)
-    skipped = max([args_of(case).get("skip", 0), args_of(case).get("consume", 0)]
-                  + [entry.get("skip") or 0 for entry in args_of(case).get("script", [])])
-    left = n - skipped * whole if is_map(loader) else n
-    return left <= 0 or (loader.get("drop_last", False) and left < whole) or (
-        is_map(loader) and n - skipped * (loader.get("b", 1) or 1) < whole)
+    args, whole = case["args"], global_batch(case, loader)
+    skipped = max(args.get("skip", 0), args.get("consume", 0), *(entry.get("skip") or 0 for entry in script(case)), 0)
+    left = loader["n"] - skipped * whole if is_map(loader) else loader["n"]
+    return left <= 0 or (loader.get("drop_last", False) and left < whole)
 
 
 def irregular(loader: dict) -> bool:
@@ -93,6 +103,10 @@ def is_tuple(value) -> bool:
     return isinstance(value, dict) and "tuple" in value
 
 
+def is_mapping(value) -> bool:
+    return isinstance(value, dict) and not value.keys() & {"t", "tuple", "named", "b64", "set"}
+
+
 def accumulation_steps(case: dict):
     args = case["args"]
     return args.get("accumulation", {}).get("num_steps", args.get("accelerator", {}).get("gradient_accumulation_steps"))
@@ -109,7 +123,8 @@ KNOWN_DIFFERENCES = [
     KnownDifference("DATA-031", "the length of a split shard without completion is that of each rank",
                     lambda case: case["op"].startswith("data.")
                     and (config(case, "split_batches") or case["args"].get("split_batches", False))
-                    and not (config(case, "even_batches", True) and case["args"].get("even_batches", True)),
+                    and not (config(case, "even_batches", True) and case["args"].get("even_batches", True))
+                    and not dispatches(case),
                     at("len")),
     KnownDifference("DATA-037", "batches of another size than the sampler names are an error",
                     lambda case: irregular(case["args"]) or any_loader(case, irregular)),
@@ -126,7 +141,7 @@ KNOWN_DIFFERENCES = [
                     and case["args"].get("dataset_generator") is not None,
                     lambda difference: difference.left == {"error": "AttributeError"} or "passes" in difference.path),
     KnownDifference("DATA-085", "a dispatcher repeats what little there is until every rank has a row",
-                    lambda case: dispatches(case) and any_loader(case, lambda loader: loader["n"] < case["world"])),
+                    lambda case: dispatches(case) and any_loader(case, lambda loader: 2 * loader["n"] < case["world"])),
     KnownDifference("DATA-089", "a dispatcher without data makes an empty pass",
                     lambda case: dispatches(case) and any_loader(case, lambda loader: has_no_step(case, loader))),
     KnownDifference("DATA-090", "a dispatcher refuses to split batches of one",
@@ -136,13 +151,19 @@ KNOWN_DIFFERENCES = [
                     dispatches,
                     lambda difference: difference.path[-1] == "total_batch_size"
                     and difference.left == {"error": "AttributeError"} and isinstance(difference.right, int)),
+    KnownDifference("DATA-101", "the seed of rank 0 is that of every seedable sampler",
+                    lambda case: ranks_have_seeds(case) and bool(config(case, "use_seedable_sampler"))
+                    and config(case, "data_seed") is None),
     KnownDifference("DATA-106", "a skipped loader keeps its remainder",
                     lambda case: skips(case) and any_loader(case, is_map),
-                    at("remainder", "state_remainder", "after")),
+                    lambda difference: at("passes", "resumed", "log")(difference)
+                    and at("remainder", "state_remainder", "after")(difference)),
     KnownDifference("DATA-108", "skipping on a dispatcher counts the batches that it hands out",
                     lambda case: skips(case) and dispatches(case) and any_loader(case, is_map)),
     KnownDifference("OPS-006", "only lists are gathered as objects",
-                    lambda case: case["op"] == "ops.gather_object", refused_as("TypeError", "ValueError")),
+                    lambda case: case["op"] == "ops.gather_object" and any(
+                        is_mapping(value) or isinstance(value, str) for value in inputs(case)),
+                    refused_as("TypeError", "ValueError")),
     KnownDifference("OPS-008", "reduction `none` returns the input, an unknown word is refused",
                     lambda case: case["op"] == "ops.reduce" and case["args"].get("reduction") in ("none", "median")),
     KnownDifference("OPS-014", "padding keeps the dtype",
@@ -151,15 +172,22 @@ KNOWN_DIFFERENCES = [
                     lambda case: case["op"] == "state.split_between_processes" and is_tuple(case["args"].get("input"))
                     and case["args"].get("apply_padding", False)),
     KnownDifference("STATE-139", "the caller's mapping is not changed",
-                    lambda case: case["op"] == "state.split_between_processes", at("input_after")),
+                    lambda case: case["op"] == "state.split_between_processes"
+                    and is_mapping(case["args"].get("input")), at("input_after")),
     KnownDifference("ACC-013", "no accumulation steps at all are refused earlier",
                     lambda case: accumulation_steps(case) == 0),
-    KnownDifference("ACC-014", "adjust_scheduler is honoured",
-                    lambda case: case["op"] in ("state.process", "train.program")
-                    and accumulation_steps(case) is not None,
-                    at("adjust_scheduler", "lr", "position")),
+    KnownDifference("ACC-014", "adjust_scheduler is read back as it was given",
+                    lambda case: case["op"] == "state.process" and accumulation_steps(case) is not None,
+                    at("adjust_scheduler")),
+    KnownDifference("ACC-014", "adjust_scheduler counts steps without synchronisation against total_steps",
+                    lambda case: accumulation_steps(case) is not None and any(
+                        scheduler["kind"] == "one_cycle" for scheduler in case["args"].get("schedulers", {}).values()),
+                    at("lr", "position", "loss", "params", "norm", "grads", "losses")),
     KnownDifference("ACC-026", "optimizers that share a scaler update it once for all",
                     lambda case: case["op"] == "amp.scaler" and case["args"].get("optimizers", 1) > 1),
+    KnownDifference("RNG-009", "the generator of a sampler is synchronised whatever else is",
+                    lambda case: ranks_have_seeds(case) and any_loader(case, lambda loader: loader.get("shuffle", False))
+                    and "generator" not in case["args"].get("accelerator", {}).get("rng_types", ["generator"])),
     KnownDifference("AMP-002", "fp16 on CPU is real",
                     lambda case: case["args"].get("accelerator", {}).get("mixed_precision") == "fp16"),
 ]

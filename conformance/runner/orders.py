@@ -13,11 +13,20 @@ ENOUGH_TO_JUDGE = 7
 
 def is_random(case: dict) -> bool:
     """Whether a loader of the case is shuffled without a seed of its own."""
+    return bool(shuffled_loaders(case))
+
+
+def is_too_small_to_judge(case: dict) -> bool:
+    """Whether random orders of this case may agree by chance."""
+    return any(loader.get("n", 0) <= ENOUGH_TO_JUDGE for loader in shuffled_loaders(case))
+
+
+def shuffled_loaders(case: dict) -> list[dict]:
     args = case["args"]
-    loaders = [args["loader"]] if "loader" in args else list(args.get("loaders", {}).values())
-    seeded = args.get("config", {}).get("use_seedable_sampler", False)
-    return case["op"].startswith("data.") and not seeded and any(
-        isinstance(loader, dict) and loader.get("shuffle") for loader in loaders)
+    if not case["op"].startswith("data.") or args.get("config", {}).get("use_seedable_sampler", False):
+        return []
+    loaders = [args["loader"]] if "loader" in args else args.get("loaders", {}).values()
+    return [loader for loader in loaders if isinstance(loader, dict) and loader.get("shuffle")]
 
 
 def canonical(case: dict, results) -> list:

@@ -5,13 +5,12 @@ import json
 import sys
 
 from .judge import Verdict, judge
-from .orders import is_random
+from .orders import is_too_small_to_judge
 from .outcomes import is_unsupported
 from .shrink import shrink
 
 COUNTED = ("same", "known", "unsupported", "different")
 MOST_SHRUNK = 10  # of the cases that differ
-SMALLEST_SHUFFLED = 8  # items; with fewer, random orders agree or differ by chance
 
 
 class Trial:
@@ -69,9 +68,7 @@ class Trial:
         return judge(case, left, right)
 
     def _still_differs(self, case: dict) -> bool:
-        if is_random(case) and case["args"]["loader"].get("n", 0) < SMALLEST_SHUFFLED:
-            return False
-        if self.schema.problems(case, "case"):
+        if is_too_small_to_judge(case) or self.schema.problems(case, "case"):
             return False
         return judge(case, *self.ask_both(case)).word == "different"
 

@@ -3,6 +3,7 @@
 import collections
 import unittest
 
+from conformance.known_differences import KNOWN_DIFFERENCES
 from conformance.runner.generate import AREAS, cases, generate
 from conformance.runner.outcomes import of_expect, recorded
 from conformance.runner.schema import Schema
@@ -27,6 +28,12 @@ class GenerateTest(unittest.TestCase):
         for case in cases(1, 2000):
             sizes[case["area"]].add(case["world"])
         self.assertTrue(all(of_area == {1, 2, 3, 4} for of_area in sizes.values()))
+
+    def test_every_known_difference_may_show_in_some_case(self):
+        idle = set(range(len(KNOWN_DIFFERENCES)))
+        for case in cases(1, 4000):
+            idle -= {number for number in idle if KNOWN_DIFFERENCES[number].applies(case)}
+        self.assertEqual([KNOWN_DIFFERENCES[number].clause for number in idle], [])
 
     def test_arguments_of_ranks_are_as_many_as_there_are_ranks(self):
         for case in cases(2, 1000):

@@ -13,6 +13,11 @@ def case(draw, world: int) -> dict:
     args = {"loader": loader, **draw.some(0.95, config=config)}
     args.update(draw.some(0.15, values=not is_shuffled(loader)))
     args.update(draw.some(0.6, script=lambda: script(draw, shuffled=is_shuffled(loader))))
+    if is_shuffled(loader) and draw.chance(0.4):
+        if draw.chance(0.3):
+            args["accelerator"] = {"rng_types": ["torch"]}
+        ranks = [{"rank_seed": draw.integer(0, 99)} for _ in range(world)]
+        return {"op": "data.loader", "args": args, "rank_args": ranks}
     if draw.chance(0.05):
         args["accelerator"] = draw.pick({"split_batches": True}, {"even_batches": False}, {"mixed_precision": "BF16"},
                                         {"device_placement": False}, {"rng_types": ["torch", "generator"]})

@@ -96,7 +96,7 @@ def wrong_leaf(draw, world: int) -> dict:
 def reduce_case(draw, world: int) -> dict:
     if draw.chance(0.05):
         return {**wrong_leaf(draw, world), "op": "ops.reduce"}
-    words = {"sum": 4, "mean": 4, "max": 3, "none": 0.5, "median": 0.3}
+    words = {"sum": 4, "mean": 4, "max": 3, "none": 1, "median": 1}
     args = draw.some(0.8, reduction=lambda: draw.weighted(words))
     args.update(draw.some(0.2, via="accelerator", scale=lambda: draw.pick(0.5, 2.0)))
     return {"op": "ops.reduce", "args": args, "rank_args": per_rank(draw, world, structure(draw, REDUCED))}

@@ -8,13 +8,13 @@ def scale_program(draw, world: int, n: int) -> dict:
 
 
 def accumulation(draw) -> dict:
-    fields = draw.some(0.8, num_steps=lambda: draw.weighted({1: 2, 2: 5, 3: 4, 4: 2, 0: 0.2}))
+    fields = draw.some(0.8, num_steps=lambda: draw.weighted({1: 2, 2: 5, 3: 4, 4: 2, 0: 0.6}))
     return {**fields, **draw.some(0.2, sync_with_dataloader=False, sync_each_batch=True)}
 
 
 def accumulation_case(draw, world: int) -> dict:
-    if draw.chance(0.15):
-        return local_gradients_case(draw, world)
+    if draw.chance(0.25):
+        return draw.pick(local_gradients_case, two_models_case)(draw, world)
     args = scale_program(draw, world, draw.integer(1, 9))
     args["loaders"]["train"].update(draw.some(0.12, prepare=False, drop_last=True))
     body = [{"v": "forward"}, {"v": "backward", "grads": True}, {"v": "step"}, {"v": "zero_grad"}]
@@ -55,6 +55,19 @@ def local_gradients_case(draw, world: int) -> dict:
         program.append({"v": "set", "sync_gradients": False})
     program += [{"v": "step"}, {"v": "zero_grad"}, {"v": "grads"}]
     return {"op": "train.program", "args": {**args, "program": program}}
+
+
+def two_models_case(draw, world: int) -> dict:
+    """Two models with an optimizer each; often only one of them is passed to accumulate."""
+    args = scale_program(draw, world, draw.integer(2, 7))
+    args["models"]["other"] = {"kind": "scale", "init": {"w": draw.tensor(1)}}
+    args["optimizers"]["p"] = {"kind": "sgd", "models": ["other"], "lr": 0.5}
+    body = [{"v": "forward", "as": "a"}, {"v": "forward", "model": "other", "as": "b"},
+            {"v": "backward", "loss": "a", "grads": True}, {"v": "backward", "loss": "b", "grads": True},
+            {"v": "step"}, {"v": "step", "optimizer": "p"}, {"v": "zero_grad"}, {"v": "zero_grad", "optimizer": "p"}]
+    wrapped = {"v": "accumulate", "body": body, **draw.some(0.5, models=lambda: draw.pick(["m"], ["other"]))}
+    args["accumulation"] = {"num_steps": draw.integer(2, 3)}
+    return {"op": "train.program", "args": {**args, "program": [{"v": "loop", "body": [wrapped]}]}}
 
 
 def scheduler(draw) -> dict:

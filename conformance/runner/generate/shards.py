@@ -37,7 +37,7 @@ def index_lists(draw) -> dict:
     starts = [sum(sizes[:i]) for i in range(len(sizes))]
     lists = {"batches": [list(range(start, start + size)) for start, size in zip(starts, sizes)]}
     if draw.chance(0.5):
-        lists["batches_b"] = sizes[0] if regular and sizes else draw.pick(None, None, None, 2)
+        lists["batches_b"] = sizes[0] if regular and sizes else draw.pick(None, None, 2)
     return {**lists, **draw.some(0.3, batches_drop_last=lambda: draw.chance(0.5))}
 
 

@@ -11,7 +11,7 @@ from conformance.known_differences import KNOWN_DIFFERENCES
 from conformance.runner.main import DIFFERENT, SAME, UNDECIDED, main
 from conformance.runner.schema import Schema
 
-CORPUS = pathlib.Path(__file__).resolve().parents[2] / "fixtures" / "golden" / "oracle_corpus.jsonl"
+CORPUS = pathlib.Path(__file__).resolve().parents[3] / "fixtures" / "golden" / "oracle_corpus.jsonl"
 CASES = [json.loads(line) for line in CORPUS.read_text().splitlines()]
 SMALL = [case for case in CASES if case["world"] == 1][:40]
 

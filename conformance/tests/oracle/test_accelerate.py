@@ -12,7 +12,7 @@ from conformance.runner.subject import Subject
 from conformance.runner.trial import Trial
 
 ACCELERATE = [sys.executable, "-m", "conformance.subjects.accelerate"]
-WRONG = [sys.executable, "-m", "conformance.tests.wrong_accelerate"]
+WRONG = [sys.executable, "-m", "conformance.tests.oracle.wrong_accelerate"]
 
 subject = Subject("accelerate", ACCELERATE)
 ONE = {"t": "float32", "shape": [1], "data": [1.0]}

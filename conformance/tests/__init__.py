@@ -1,1 +1,0 @@
-"""Tests of the differential test itself: ci/conformance runs them."""

@@ -1,0 +1,1 @@
+"""Tests of the differential test itself: ci/oracle_tests runs them."""

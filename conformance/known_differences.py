@@ -141,7 +141,8 @@ KNOWN_DIFFERENCES = [
                     and case["args"].get("dataset_generator") is not None,
                     lambda difference: difference.left == {"error": "AttributeError"} or "passes" in difference.path),
     KnownDifference("DATA-085", "a dispatcher repeats what little there is until every rank has a row",
-                    lambda case: dispatches(case) and any_loader(case, lambda loader: 2 * loader["n"] < case["world"])),
+                    lambda case: dispatches(case)
+                    and any_loader(case, lambda loader: 0 < 2 * loader["n"] < case["world"])),
     KnownDifference("DATA-089", "a dispatcher without data makes an empty pass",
                     lambda case: dispatches(case) and any_loader(case, lambda loader: has_no_step(case, loader))),
     KnownDifference("DATA-090", "a dispatcher refuses to split batches of one",
@@ -186,7 +187,8 @@ KNOWN_DIFFERENCES = [
     KnownDifference("ACC-026", "optimizers that share a scaler update it once for all",
                     lambda case: case["op"] == "amp.scaler" and case["args"].get("optimizers", 1) > 1),
     KnownDifference("RNG-009", "the generator of a sampler is synchronised whatever else is",
-                    lambda case: ranks_have_seeds(case) and any_loader(case, lambda loader: loader.get("shuffle", False))
+                    lambda case: ranks_have_seeds(case)
+                    and any_loader(case, lambda loader: loader.get("shuffle", False))
                     and "generator" not in case["args"].get("accelerator", {}).get("rng_types", ["generator"])),
     KnownDifference("AMP-002", "fp16 on CPU is real",
                     lambda case: case["args"].get("accelerator", {}).get("mixed_precision") == "fp16"),

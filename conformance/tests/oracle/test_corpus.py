@@ -18,7 +18,8 @@ SMALL = [case for case in CASES if case["world"] == 1][:40]
 
 def replay(*cases, subject="accelerate"):
     """ci/oracle --corpus over these cases: its exit code and what it printed."""
-    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file, contextlib.redirect_stdout(io.StringIO()) as printed:
+    printed = io.StringIO()
+    with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as file, contextlib.redirect_stdout(printed):
         file.writelines(json.dumps(case) + "\n" for case in cases)
         file.flush()
         return main(["--corpus", file.name, "--subject", subject]), printed.getvalue()

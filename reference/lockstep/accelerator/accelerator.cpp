@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "lockstep/accelerator/resolve_options.h"
 #include "lockstep/base/error.h"
@@ -30,17 +31,23 @@ Accelerator::Accelerator(const AcceleratorOptions& options)
     : options_(options),
       state_(state_options_of(options)),
       data_(data_configuration_of(options)),
+      precision_(precision_of(options, state_.device().type())),
       registered_(std::make_unique<Registered>()) {
   // All that may be refused comes before what other Accelerators of the rank would notice.
   const auto plugin = accumulation_of(options, state_.rank().environment());
+  const auto ddp_kwargs = ddp_kwargs_of(options);
+  if (precision_.uses_scaler()) {
+    const auto kwargs = config::handler_or_default<config::GradScalerKwargs>(options.kwargs_handlers);
+    scaler_ = std::make_shared<precision::GradScaler>(kwargs, device());
+  }
   for (const auto& word : options.rng_types) registered_->rng_types.push_back(random::rng_type_from(word));
   auto& gradients = gradient_state();
   gradients.num_steps = plugin.num_steps;
   gradients.adjust_scheduler = plugin.adjust_scheduler;
   gradients.sync_with_dataloader = plugin.sync_with_dataloader;
   gradients.sync_each_batch = plugin.sync_each_batch;
-  registered_->strategy = parallel::make_strategy(
-      {.group = world_group(), .ddp = options.ddp_kwargs, .on_accelerator = !device().is_cpu()});
+  registered_->strategy =
+      parallel::make_strategy({.group = world_group(), .ddp = ddp_kwargs, .on_accelerator = !device().is_cpu()});
 }
 
 Accelerator::~Accelerator() = default;
@@ -51,6 +58,7 @@ void Accelerator::forget_prepared() {
   registered_->models.clear();
   registered_->engines.clear();
   registered_->optimizers.clear();
+  if (scaler_) scaler_->forget_optimizers();
   accumulated_ = 0;
 }
 
@@ -79,8 +87,9 @@ std::shared_ptr<modules::ModelEngine> Accelerator::prepare_model(const std::shar
 
 std::shared_ptr<optim::PreparedOptimizer> Accelerator::prepare_optimizer(
     std::shared_ptr<torch::optim::Optimizer> optimizer) {
-  auto prepared =
-      std::make_shared<optim::PreparedOptimizer>(std::move(optimizer), gradient_state(), state_.rank().account());
+  auto prepared = std::make_shared<optim::PreparedOptimizer>(std::move(optimizer), gradient_state(),
+                                                             state_.rank().account(), scaler_);
+  if (scaler_) scaler_->share_with(*prepared->optimizer());
   registered_->optimizers.push_back(prepared);
   return prepared;
 }
@@ -139,7 +148,7 @@ void Accelerator::begin_micro_batch() {
 }
 
 void Accelerator::require_no_search() const {
-  const auto& ddp = options_.ddp_kwargs;
+  const auto ddp = ddp_kwargs_of(options_);
   if (!ddp.find_unused_parameters || ddp.static_graph || !world_group()) return;
   throw NotSupported({.where = "trigger_sync_in_backward",
                       .expected = "find_unused_parameters=false",
@@ -168,7 +177,9 @@ void Accelerator::backward(const at::Tensor& loss, const std::optional<at::Tenso
   account().emit([&] { return accounting::Backward{.edge = accounting::Edge::begin, .synchronising = synchronising}; });
   const int steps = gradient_accumulation_steps();
   const auto share = steps == 1 ? loss : loss / steps;
-  const auto run = [&] { share.backward(gradient.value_or(at::Tensor()), retain_graph); };
+  const auto objective = scaler_ ? scaler_->scale(share) : share;
+  const auto outside_autocast = autocast(config::AutocastKwargs{.enabled = false});
+  const auto run = [&] { objective.backward(gradient.value_or(at::Tensor()), retain_graph); };
   world_group() ? world_group().explain_failures("backward", run) : run();
   for (const auto& engine : registered_->engines) engine->after_backward();
   account().emit([&] { return accounting::Backward{.edge = accounting::Edge::end, .synchronising = synchronising}; });
@@ -177,14 +188,40 @@ void Accelerator::backward(const at::Tensor& loss, const std::optional<at::Tenso
 
 double Accelerator::clip_grad_norm_(const std::vector<at::Tensor>& parameters, double max_norm, double norm_type,
                                     bool error_if_nonfinite) {
+  unscale_owners_of(parameters);
   const double norm = optim::clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite);
   account().emit([&] { return accounting::Clipped{.by = "norm", .limit = max_norm, .norm = norm}; });
   return norm;
 }
 
 void Accelerator::clip_grad_value_(const std::vector<at::Tensor>& parameters, double clip_value) {
+  unscale_owners_of(parameters);
   optim::clip_grad_value_(parameters, clip_value);
   account().emit([&] { return accounting::Clipped{.by = "value", .limit = clip_value}; });
+}
+
+void Accelerator::unscale_owners_of(const std::vector<at::Tensor>& parameters) {
+  if (!scaler_) return;
+  std::unordered_set<const at::TensorImpl*> clipped;
+  for (const auto& parameter : parameters) clipped.insert(parameter.unsafeGetTensorImpl());
+  const auto is_clipped = [&clipped](const at::Tensor& tensor) {
+    return clipped.contains(tensor.unsafeGetTensorImpl());
+  };
+  for (const auto& optimizer : registered_->optimizers) {
+    const bool owns = std::ranges::any_of(
+        optimizer->param_groups(), [&](const auto& group) { return std::ranges::any_of(group.params(), is_clipped); });
+    if (owns) scaler_->unscale_(*optimizer->optimizer());
+  }
+}
+
+void Accelerator::unscale_gradients() {
+  if (!scaler_) return;
+  for (const auto& optimizer : registered_->optimizers) scaler_->unscale_(*optimizer->optimizer());
+}
+
+void Accelerator::unscale_gradients(const std::vector<std::shared_ptr<optim::PreparedOptimizer>>& optimizers) {
+  if (!scaler_) return;
+  for (const auto& optimizer : optimizers) scaler_->unscale_(*optimizer->optimizer());
 }
 
 bool Accelerator::optimizer_step_was_skipped() const {

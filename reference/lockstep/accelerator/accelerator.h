@@ -22,10 +22,16 @@
 #include "lockstep/modules/prepared.h"
 #include "lockstep/optim/prepared_optimizer.h"
 #include "lockstep/optim/prepared_scheduler.h"
+#include "lockstep/precision/grad_scaler.h"
+#include "lockstep/precision/policy.h"
 #include "lockstep/state/accelerator_state.h"
 #include "lockstep/state/process_control.h"
 
 namespace lockstep {
+
+/// Asks unwrap_model for a model that still runs in mixed precision and returns float32.
+struct KeepFp32Wrapper {};
+inline constexpr KeepFp32Wrapper keep_fp32_wrapper;
 
 /// Makes a training loop for one process run on several: prepares model, optimizer, data and scheduler, and replaces
 /// the few calls that mean something else there.
@@ -46,7 +52,7 @@ namespace lockstep {
 class LOCKSTEP_API Accelerator {
  public:
   /// @throws InvalidArgument  for options that contradict each other or the rank's state
-  /// @throws NotSupported     for a mixed precision that is not there yet
+  /// @throws Missing          for an fp8 backend that is not installed
   explicit Accelerator(const AcceleratorOptions& options = {});
   ~Accelerator();
   Accelerator(const Accelerator&) = delete;
@@ -119,7 +125,7 @@ class LOCKSTEP_API Accelerator {
     }
   }
 
-  /// The model without what prepare() put around it.
+  /// The model without what prepare() put around it: its forward runs as it stands (AMP-010).
   template <typename Net>
   [[nodiscard]] std::shared_ptr<Net> unwrap_model(const modules::Prepared<Net>& model) const {
     return model.module();
@@ -128,6 +134,12 @@ class LOCKSTEP_API Accelerator {
   template <typename Net>
   [[nodiscard]] std::shared_ptr<Net> unwrap_model(const std::shared_ptr<Net>& model) const {
     return model;
+  }
+
+  /// The model without what synchronises its gradients, but in the mixed precision it was prepared for (AMP-010).
+  template <typename Net>
+  [[nodiscard]] modules::Prepared<Net> unwrap_model(const modules::Prepared<Net>& model, KeepFp32Wrapper) const {
+    return model.without_engine();
   }
 
   /// Drops everything prepared so far, empties the shared pointers passed, and starts the accumulation count anew.
@@ -168,7 +180,8 @@ class LOCKSTEP_API Accelerator {
     return scope;
   }
 
-  /// Adds the gradient of loss / gradient_accumulation_steps (ACC-005).
+  /// Adds the gradient of loss / gradient_accumulation_steps (ACC-005), times the scaler's scale under fp16 (AMP-008).
+  /// Runs outside any autocast scope.
   /// @param loss      scalar, unless `gradient` is given
   /// @param gradient  d(objective)/d(loss), of the loss's shape
   /// @throws RuntimeError  for a loss that is no scalar or depends on nothing that is trained, and for parameters that
@@ -176,13 +189,32 @@ class LOCKSTEP_API Accelerator {
   ///                       no part in it (DDP-005)
   void backward(const at::Tensor& loss, const std::optional<at::Tensor>& gradient = {}, bool retain_graph = false);
 
+  // Clipping first unscales the gradients of the prepared optimizers that hold any of `parameters`; under fp16 it is
+  // therefore called once before each step, only where sync_gradients() is true (ACC-042).
   /// Scales the gradients to at most `max_norm`; returns their norm before (ACC-040). Adds no communication.
   double clip_grad_norm_(const std::vector<at::Tensor>& parameters, double max_norm, double norm_type = 2.0,
                          bool error_if_nonfinite = false);
   /// Clamps each element to [-clip_value, clip_value] (ACC-041).
   void clip_grad_value_(const std::vector<at::Tensor>& parameters, double clip_value);
+  /// Divides the gradients of all prepared optimizers, or of these, by the scaler's scale; nothing without a scaler.
+  /// @throws RuntimeError  the second time before the next step
+  /// @clause ACC-042
+  void unscale_gradients();
+  void unscale_gradients(const std::vector<std::shared_ptr<optim::PreparedOptimizer>>& optimizers);
   /// Whether the scaler made any prepared optimizer skip its last step (ACC-024).
   [[nodiscard]] bool optimizer_step_was_skipped() const;
+
+  // -- Mixed precision -----------------------------------------------------------------------------------------------
+  /// Whether prepared models run under autocast: in every mode but no (AMP-001).
+  [[nodiscard]] bool native_amp() const noexcept { return precision_.native_amp(); }
+  /// What scales losses under fp16; none in the other modes.
+  [[nodiscard]] const std::shared_ptr<precision::GradScaler>& scaler() const noexcept { return scaler_; }
+  /// While it lives, code outside the model runs in the mixed precision too. Nothing for mode no.
+  /// @param kwargs  instead of the Accelerator's AutocastKwargs
+  /// @clause AMP-005, KW-004
+  [[nodiscard]] precision::Autocast autocast(const std::optional<config::AutocastKwargs>& kwargs = {}) const {
+    return precision_.autocast(kwargs);
+  }
 
   // -- Across the ranks ----------------------------------------------------------------------------------------------
   [[nodiscard]] Value gather(const Value& value) const { return comm::gather(value, world_group()); }
@@ -242,6 +274,7 @@ class LOCKSTEP_API Accelerator {
   void forget_prepared();
   void begin_micro_batch();
   void require_no_search() const;
+  void unscale_owners_of(const std::vector<at::Tensor>& parameters);
   static void require_placement_of(std::size_t num_objects, const DevicePlacement& placement);
   std::shared_ptr<modules::ModelEngine> prepare_model(const std::shared_ptr<torch::nn::Module>& model, bool on_device);
   std::shared_ptr<optim::PreparedOptimizer> prepare_optimizer(std::shared_ptr<torch::optim::Optimizer> optimizer);
@@ -253,6 +286,8 @@ class LOCKSTEP_API Accelerator {
   AcceleratorOptions options_;
   state::AcceleratorState state_;
   config::DataLoaderConfiguration data_;
+  precision::Policy precision_;
+  std::shared_ptr<precision::GradScaler> scaler_;
   std::int64_t accumulated_ = 0;  // micro-batches in the current window
   std::unique_ptr<Registered> registered_;
 };
@@ -263,7 +298,8 @@ auto Accelerator::prepare_first(Object&& object, bool on_device) {
   if constexpr (ModuleHandle<T>) {
     auto module = module_of(object);
     auto engine = prepare_model(module, on_device);
-    return modules::Prepared(std::move(module), std::move(engine), state_.rank().account());
+    auto precision = precision_.for_model(*module);
+    return modules::Prepared(std::move(module), std::move(engine), state_.rank().account(), std::move(precision));
   } else if constexpr (std::derived_from<T, torch::optim::Optimizer>) {
     static_assert(!std::is_lvalue_reference_v<Object>, "move the optimizer into prepare(), or pass a shared_ptr to it");
     return prepare_optimizer(std::make_shared<T>(std::move(object)));

@@ -8,10 +8,11 @@
 #include "lockstep/config/data_loader_configuration.h"
 #include "lockstep/config/distributed_data_parallel_kwargs.h"
 #include "lockstep/config/gradient_accumulation_plugin.h"
+#include "lockstep/config/kwargs_handlers.h"
 
 namespace lockstep {
 
-/// What an Accelerator is made with. Names and defaults are Accelerate's; `ddp_kwargs` and `timeout` stand for its
+/// What an Accelerator is made with. Names and defaults are Accelerate's; `ddp_kwargs` and `timeout` are short forms of
 /// kwargs_handlers.
 ///
 /// An option of the data configuration may stand here instead; in both places with different values it is an error.
@@ -19,7 +20,7 @@ struct AcceleratorOptions {
   bool device_placement = true;  ///< models and batches are moved to the device
   std::optional<bool> split_batches;
   std::optional<bool> even_batches;
-  std::optional<std::string> mixed_precision;  ///< "no"
+  std::optional<std::string> mixed_precision;  ///< no, bf16, fp16, fp8; else ACCELERATE_MIXED_PRECISION, else no
   int gradient_accumulation_steps = 1;         ///< overridden by ACCELERATE_GRADIENT_ACCUMULATION_STEPS
   bool cpu = false;
   bool step_scheduler_with_optimizer = true;
@@ -27,7 +28,8 @@ struct AcceleratorOptions {
   config::DataLoaderConfiguration dataloader_config;
   std::optional<config::GradientAccumulationPlugin> gradient_accumulation_plugin;
   config::DistributedDataParallelKwargs ddp_kwargs;
-  std::optional<std::chrono::milliseconds> timeout;  ///< how long a rank waits for its peers
+  std::optional<std::chrono::milliseconds> timeout;    ///< how long a rank waits for its peers
+  std::vector<config::KwargsHandler> kwargs_handlers;  ///< at most one of each kind (AMP-009)
 };
 
 /// Whether each object that prepare() is given is moved to the device, in their order; instead of the Accelerator's

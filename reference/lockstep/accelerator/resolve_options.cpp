@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <set>
+
 #include "lockstep/base/error.h"
 
 namespace lockstep {
@@ -20,21 +22,62 @@ bool resolve(const char* option, const std::optional<bool>& here, bool in_config
   return *here;
 }
 
+void require_one_of_each_kind(const std::vector<config::KwargsHandler>& handlers) {
+  std::set<std::size_t> kinds;
+  for (const auto& handler : handlers) {
+    if (kinds.insert(handler.index()).second) continue;
+    throw InvalidArgument({.where = "Accelerator(kwargs_handlers)",
+                           .expected = "at most one handler of each kind",
+                           .got = "two of one kind",
+                           .fix = "Put all options of that kind into one handler."});
+  }
+}
+
+state::MixedPrecision mode_of(const AcceleratorOptions& options) {
+  if (options.mixed_precision) return state::mixed_precision_from(*options.mixed_precision);
+  if (state::AcceleratorState::is_initialized()) return state::AcceleratorState().mixed_precision();
+  const auto& environment = state::RankContext::current().environment();
+  return state::mixed_precision_from(environment.find("ACCELERATE_MIXED_PRECISION").value_or("no"));
+}
+
 }  // namespace
 
+config::DistributedDataParallelKwargs ddp_kwargs_of(const AcceleratorOptions& options) {
+  require_one_of_each_kind(options.kwargs_handlers);
+  const auto* handler = config::find_handler<config::DistributedDataParallelKwargs>(options.kwargs_handlers);
+  if (handler == nullptr) return options.ddp_kwargs;
+  if (options.ddp_kwargs != config::DistributedDataParallelKwargs{} && options.ddp_kwargs != *handler) {
+    throw InvalidArgument({.where = "Accelerator(ddp_kwargs)",
+                           .expected = "the options of DDP in one place",
+                           .got = "others in kwargs_handlers",
+                           .fix = "Leave ddp_kwargs out."});
+  }
+  return *handler;
+}
+
+precision::Policy::Options precision_of(const AcceleratorOptions& options, c10::DeviceType device) {
+  require_one_of_each_kind(options.kwargs_handlers);
+  const auto mode = mode_of(options);
+  precision::Policy::Options policy{
+      .mode = mode,
+      .device = device,
+      .autocast = config::handler_or_default<config::AutocastKwargs>(options.kwargs_handlers)};
+  const auto* recipe = config::find_handler<config::FP8RecipeKwargs>(options.kwargs_handlers);
+  if (mode == state::MixedPrecision::fp8) {
+    policy.fp8 = precision::fp8_recipe_of(recipe ? *recipe : config::FP8RecipeKwargs{},
+                                          state::RankContext::current().environment());
+  } else if (recipe != nullptr) {
+    throw InvalidArgument({.where = "Accelerator(kwargs_handlers)",
+                           .expected = "mixed_precision 'fp8' with an fp8 recipe",
+                           .got = fmt::format("'{}'", state::to_word(mode)),
+                           .fix = "Pass mixed_precision=\"fp8\", or leave the recipe out."});
+  }
+  return policy;
+}
+
 state::AcceleratorStateOptions state_options_of(const AcceleratorOptions& options) {
-  const auto refused = [](std::string_view word) {
-    throw NotSupported({.where = "Accelerator(mixed_precision)",
-                        .expected = "'no'",
-                        .got = fmt::format("'{}', which this version does not have", word),
-                        .fix = "Train in full precision, or convert the model yourself."});
-  };
-  const auto word = options.mixed_precision.value_or(
-      state::RankContext::current().environment().find("ACCELERATE_MIXED_PRECISION").value_or("no"));
-  const auto asked = state::mixed_precision_from(word);
-  const bool contradicts = options.mixed_precision && state::AcceleratorState::is_initialized() &&
-                           state::AcceleratorState().mixed_precision() != asked;  // which the state itself refuses
-  if (asked != state::MixedPrecision::no && !contradicts) refused(word);
+  static_cast<void>(ddp_kwargs_of(options));
+  static_cast<void>(precision_of(options));
   return {.mixed_precision = options.mixed_precision, .partial = {.cpu = options.cpu, .timeout = options.timeout}};
 }
 

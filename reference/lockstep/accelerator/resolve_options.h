@@ -1,6 +1,7 @@
 #pragma once
 
 #include "lockstep/accelerator/accelerator_options.h"
+#include "lockstep/precision/policy.h"
 #include "lockstep/state/accelerator_state.h"
 #include "lockstep/state/environment.h"
 
@@ -8,8 +9,19 @@ namespace lockstep {
 
 // What an Accelerator's options come to, with their contradictions refused.
 
-/// @throws NotSupported  for a mixed precision other than "no"
+/// @throws InvalidArgument, Missing  for what ddp_kwargs_of and precision_of refuse
 state::AcceleratorStateOptions state_options_of(const AcceleratorOptions& options);
+
+/// @throws InvalidArgument  for two handlers of one kind, and for ddp_kwargs that differ from the handler for DDP
+/// @clause AMP-009, KW-002
+config::DistributedDataParallelKwargs ddp_kwargs_of(const AcceleratorOptions& options);
+
+/// The policy of the mode that is asked for: by the option, else by the rank's state, else by
+/// ACCELERATE_MIXED_PRECISION.
+/// @throws InvalidArgument  for an unknown mode, or an fp8 recipe without the mode fp8
+/// @throws Missing          for an fp8 backend that is not installed
+/// @clause STATE-113, AMP-011, KW-024
+precision::Policy::Options precision_of(const AcceleratorOptions& options, c10::DeviceType device = c10::kCPU);
 
 /// An option of the constructor and the same field of the data configuration are one thing in two places.
 /// @throws InvalidArgument  when both are given and differ, naming the option and both values

@@ -1,6 +1,9 @@
 #pragma once
 
 #include <optional>
+#include <tuple>
+
+#include "lockstep/config/field.h"
 
 namespace lockstep::config {
 
@@ -18,5 +21,13 @@ struct DistributedDataParallelKwargs {
 
   bool operator==(const DistributedDataParallelKwargs&) const = default;
 };
+
+constexpr auto fields_of(const DistributedDataParallelKwargs&) {
+  using Kwargs = DistributedDataParallelKwargs;
+  return std::tuple{
+      Field{"broadcast_buffers", &Kwargs::broadcast_buffers}, Field{"bucket_cap_mb", &Kwargs::bucket_cap_mb},
+      Field{"find_unused_parameters", &Kwargs::find_unused_parameters},
+      Field{"gradient_as_bucket_view", &Kwargs::gradient_as_bucket_view}, Field{"static_graph", &Kwargs::static_graph}};
+}
 
 }  // namespace lockstep::config

@@ -1,0 +1,84 @@
+// The option objects of an Accelerator: what they hand on, and which are refused together.
+#include "lockstep/config/kwargs_handlers.h"
+
+#include <gtest/gtest.h>
+
+#include "lockstep/accelerator/accelerator.h"
+#include "lockstep/accelerator/to_kwargs.h"
+#include "lockstep/base/error.h"
+#include "lockstep/state/state_test_support.h"
+
+namespace lockstep {
+namespace {
+
+using config::AutocastKwargs;
+using config::DistributedDataParallelKwargs;
+using config::FP8RecipeKwargs;
+using config::GradScalerKwargs;
+using state::as_rank;
+
+const state::Environment kCpu{{"ACCELERATE_USE_CPU", "1"}};
+
+TEST(KW_001, OnlyFieldsThatDifferFromTheDefaultsAreHandedOn) {
+  EXPECT_EQ(to_kwargs(GradScalerKwargs{.init_scale = 65536, .growth_factor = 3}),
+            Value::dict({{"growth_factor", 3.0}}));
+  EXPECT_EQ(to_kwargs(GradScalerKwargs{}), Value::dict({}));
+  EXPECT_EQ(to_kwargs(GradScalerKwargs{.growth_interval = 5, .enabled = false}),
+            Value::dict({{"growth_interval", 5}, {"enabled", false}}));
+}
+
+TEST(AMP_006, EveryKindOfHandlerHasIts) {
+  EXPECT_EQ(to_kwargs(AutocastKwargs{.enabled = false}), Value::dict({{"enabled", false}}));
+  EXPECT_EQ(to_kwargs(AutocastKwargs{.cache_enabled = true}), Value::dict({{"cache_enabled", true}}));
+  EXPECT_EQ(to_kwargs(DistributedDataParallelKwargs{.bucket_cap_mb = 10}), Value::dict({{"bucket_cap_mb", 10}}));
+  EXPECT_EQ(to_kwargs(FP8RecipeKwargs{.backend = "TE", .override_linear_precision = {.wgrad = true}}),
+            Value::dict({{"backend", "TE"}, {"override_linear_precision", Value::tuple({false, false, true})}}));
+  EXPECT_EQ(to_kwargs(config::KwargsHandler(GradScalerKwargs{.init_scale = 8})), Value::dict({{"init_scale", 8.0}}));
+}
+
+TEST(AMP_009, TwoHandlersOfOneKindAreRefused) {
+  as_rank(kCpu, [] {
+    EXPECT_THROW(Accelerator({.kwargs_handlers = {AutocastKwargs{}, GradScalerKwargs{}, AutocastKwargs{}}}),
+                 InvalidArgument);
+    EXPECT_FALSE(state::AcceleratorState::is_initialized());
+    EXPECT_NO_THROW(Accelerator({.kwargs_handlers = {AutocastKwargs{}, GradScalerKwargs{}}}));
+  });
+}
+
+TEST(KW_002, WhatIsNoHandlerDoesNotCompile) {
+  static_assert(!std::is_constructible_v<config::KwargsHandler, config::GradientAccumulationPlugin>);
+  static_assert(!std::is_constructible_v<config::KwargsHandler, std::string>);
+  EXPECT_TRUE((std::is_constructible_v<config::KwargsHandler, DistributedDataParallelKwargs>));
+}
+
+TEST(KwargsHandlers, DdpOptionsStandInOnePlace) {
+  as_rank(kCpu, [] {
+    const DistributedDataParallelKwargs searching{.find_unused_parameters = true};
+    EXPECT_THROW(Accelerator({.ddp_kwargs = {.static_graph = true}, .kwargs_handlers = {searching}}), InvalidArgument);
+    EXPECT_NO_THROW(Accelerator({.ddp_kwargs = searching, .kwargs_handlers = {searching}}));
+  });
+}
+
+TEST(KwargsHandlers, AHandlerForDdpReachesIt) {
+  const state::WorldOfOne world;
+  as_rank(world.environment(), [] {
+    Accelerator accelerator({.kwargs_handlers = {DistributedDataParallelKwargs{.find_unused_parameters = true}}});
+    const auto model = accelerator.prepare(torch::nn::Linear(1, 1));
+    EXPECT_THROW(static_cast<void>(accelerator.trigger_sync_in_backward(model)), NotSupported);
+  });
+}
+
+TEST(KW_024, AnFp8RecipeWantsTheModeFp8) {
+  as_rank(kCpu, [] {
+    EXPECT_THROW(Accelerator({.mixed_precision = "bf16", .kwargs_handlers = {FP8RecipeKwargs{}}}), InvalidArgument);
+    EXPECT_THROW(Accelerator({.kwargs_handlers = {FP8RecipeKwargs{}}}), InvalidArgument);
+    EXPECT_THROW(Accelerator({.mixed_precision = "fp8", .kwargs_handlers = {FP8RecipeKwargs{.backend = "te"}}}),
+                 Missing);
+    EXPECT_FALSE(state::AcceleratorState::is_initialized()) << "a refusal changes nothing";
+    EXPECT_NO_THROW(Accelerator({.mixed_precision = "fp8", .kwargs_handlers = {FP8RecipeKwargs{.margin = 1}}}));
+    EXPECT_NO_THROW(Accelerator({.kwargs_handlers = {FP8RecipeKwargs{}}})) << "the rank's mode is fp8 by now";
+  });
+}
+
+}  // namespace
+}  // namespace lockstep

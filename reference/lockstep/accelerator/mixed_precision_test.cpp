@@ -284,19 +284,16 @@ TEST(AMP_011, TrainingInFloat8FollowsTheFullPrecision) {
   });
 }
 
-TEST(Autocast, BackwardInsideABlockGivesTheSameGradients) {
+TEST(Autocast, BackwardInsideABlockGivesTheGradientsOfItsForward) {
   const auto gradient = [](bool inside) {
-    at::Tensor result;
+    const auto parameter = at::linspace(0, 1, 12).view({4, 3}).set_requires_grad(true);
     with_mode("bf16", [&](Accelerator& accelerator) {
-      const auto net = std::make_shared<Perceptron>(at::kFloat);
-      const auto model = accelerator.prepare(net);
+      const auto loss = at::mm(parameter, at::linspace(-1, 2, 6).view({3, 2})).square().sum();  // in float32
       std::optional<precision::Autocast> block;
-      const auto loss = at::mm(model(at::ones({4, 5})), at::ones({3, 2})).square().sum();  // in float32
       if (inside) block.emplace(at::kCPU, at::kBFloat16);
       accelerator.backward(loss);
-      result = net->output->weight.grad();
     });
-    return result;
+    return parameter.grad();
   };
   EXPECT_TRUE(at::equal(gradient(true), gradient(false)));
 }

@@ -1,7 +1,6 @@
 #include "lockstep/precision/autocast.h"
 
 #include <ATen/autocast_mode.h>
-#include <ATen/core/grad_mode.h>
 
 #include <string>
 
@@ -28,9 +27,7 @@ Autocast Autocast::off(c10::DeviceType device) { return Autocast(device, c10::kB
 
 Autocast::~Autocast() {
   if (!before_) return;
-  const bool was_outermost = at::autocast::decrement_nesting() == 0;
-  // A cast made without gradients has no history: kept, it would cut a later forward off from its parameter.
-  if (was_outermost || !at::GradMode::is_enabled()) at::autocast::clear_cache();
+  if (at::autocast::decrement_nesting() == 0) at::autocast::clear_cache();
   at::autocast::set_autocast_enabled(before_->device, before_->enabled);
   at::autocast::set_autocast_dtype(before_->device, before_->dtype);
   at::autocast::set_autocast_cache_enabled(before_->cache_enabled);

@@ -52,6 +52,9 @@ class LOCKSTEP_API PreparedScheduler {
   [[nodiscard]] std::vector<double> last_learning_rates() const { return scheduler_->last_learning_rates(); }
   /// The wrapped schedule's position.
   [[nodiscard]] std::int64_t last_epoch() const { return scheduler_->last_epoch(); }
+  /// The wrapped schedule's own.
+  [[nodiscard]] Value state_dict() const { return scheduler_->state_dict(); }
+  void load_state_dict(const Value& state) { scheduler_->load_state_dict(state); }
   [[nodiscard]] const std::shared_ptr<Scheduler>& scheduler() const noexcept { return scheduler_; }
 
  private:

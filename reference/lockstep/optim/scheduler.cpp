@@ -16,12 +16,49 @@ void Scheduler::step(std::optional<double> metric) {
   advance(metric);
 }
 
+void Scheduler::start() {
+  last_epoch_ = -1;
+  begin();
+}
+
+void Scheduler::begin() {
+  step_count_ = 0;
+  is_beginning_ = true;
+  step();
+  is_beginning_ = false;
+}
+
+void Scheduler::restart() {
+  last_epoch_ = 0;
+  return_to_start();
+}
+
+void Scheduler::visit_all(StateFields& fields) {
+  fields("last_epoch", last_epoch_);
+  fields("_step_count", step_count_);
+  visit(fields);
+}
+
+Value Scheduler::state_dict() const {
+  auto fields = StateFields::to_write();
+  const_cast<Scheduler*>(this)->visit_all(fields);  // which only reads them then
+  auto state = fields.written();
+  state.set("_last_lr", Value::list_of(last_learning_rates()));
+  return state;
+}
+
+void Scheduler::load_state_dict(const Value& state) {
+  static_cast<void>(state["last_epoch"]);  // throws without it
+  auto fields = StateFields::to_read(state);
+  visit_all(fields);
+}
+
 LambdaLr::LambdaLr(std::shared_ptr<torch::optim::Optimizer> optimizer, const LrLambda& lambda)
     : LambdaLr(optimizer, std::vector<LrLambda>(optimizer->param_groups().size(), lambda)) {}
 
 LambdaLr::LambdaLr(std::shared_ptr<torch::optim::Optimizer> optimizer, std::vector<LrLambda> lambdas)
     : optimizer_(std::move(optimizer)),
-      base_learning_rates_(learning_rates(*optimizer_)),
+      base_learning_rates_(initial_learning_rates(optimizer_)),
       lambdas_(std::move(lambdas)) {
   if (lambdas_.size() != base_learning_rates_.size()) {
     throw InvalidArgument(
@@ -30,7 +67,7 @@ LambdaLr::LambdaLr(std::shared_ptr<torch::optim::Optimizer> optimizer, std::vect
          .got = fmt::format("{}", lambdas_.size()),
          .fix = "Pass a single lambda to use it for all groups."});
   }
-  LambdaLr::advance(std::nullopt);
+  start();
 }
 
 std::vector<double> LambdaLr::last_learning_rates() const { return learning_rates(*optimizer_); }
@@ -40,5 +77,7 @@ void LambdaLr::advance(std::optional<double> /*metric*/) {
   for (std::size_t i = 0; i < rates.size(); ++i) rates[i] *= lambdas_[i](last_epoch());
   set_learning_rates(*optimizer_, rates);
 }
+
+void LambdaLr::visit(StateFields& fields) { fields("base_lrs", base_learning_rates_); }
 
 }  // namespace lockstep::optim

@@ -7,6 +7,8 @@
 #include <vector>
 
 #include "lockstep/base/export.h"
+#include "lockstep/optim/state_fields.h"
+#include "lockstep/value/value.h"
 
 namespace torch::optim {
 class LRScheduler;
@@ -43,20 +45,51 @@ class LOCKSTEP_API Scheduler {
   [[nodiscard]] std::int64_t step_count() const noexcept { return step_count_; }
   /// Counts a step without taking it (ACC-014).
   void count_step() noexcept { ++step_count_; }
+  /// Whether step() wants a metric.
+  [[nodiscard]] virtual bool needs_metric() const { return false; }
+
+  /// Position, counts and settings under PyTorch's names, as in the file `scheduler.bin`. The rates themselves belong
+  /// to the optimizer.
+  [[nodiscard]] Value state_dict() const;
+  /// Takes over position, counts and settings; settings that the dict lacks stay, and the optimizer is not touched.
+  /// @throws KeyError   without `last_epoch`
+  /// @throws TypeError  for an entry of another kind than the setting's
+  void load_state_dict(const Value& state);
+
+  // What schedules that are made of others need.
+
+  /// Takes the step that set position 0 back in the count; rates stay as they are.
+  virtual void undo() { --last_epoch_; }
+  /// Takes that step, as it is taken when a schedule is made.
+  void begin();
+  /// Returns to position 0, and sets its rates whatever they are now.
+  /// @throws NotSupported  by schedules that are made of others
+  virtual void restart();
 
  protected:
   /// Sets the rates of position last_epoch(), which is the new one already.
   virtual void advance(std::optional<double> metric) = 0;
+  /// Sets the rates of position 0 whatever they are now.
+  virtual void return_to_start() { advance(std::nullopt); }
+  /// Names the settings that state_dict() holds beside the counts.
+  virtual void visit(StateFields& /*fields*/) {}
+  /// What a schedule's constructor ends with, unless the rates it finds are those of position 0.
+  void start();
+  /// Whether the step being taken is that of begin().
+  [[nodiscard]] bool is_beginning() const noexcept { return is_beginning_; }
 
  private:
+  void visit_all(StateFields& fields);
+
   std::int64_t last_epoch_ = 0;
   std::int64_t step_count_ = 1;
+  bool is_beginning_ = false;
 };
 
 /// What a learning rate is multiplied by at a position.
 using LrLambda = std::function<double(std::int64_t epoch)>;
 
-/// Each group's rate at the time when the schedule was made, times lambda(position).
+/// Each group's rate from before any schedule, times lambda(position).
 ///
 /// Rate 0.1, lambda 0.95^epoch: 0.1, then 0.095, 0.09025, ...
 ///
@@ -74,6 +107,7 @@ class LOCKSTEP_API LambdaLr final : public Scheduler {
 
  private:
   void advance(std::optional<double> metric) override;
+  void visit(StateFields& fields) override;
 
   std::shared_ptr<torch::optim::Optimizer> optimizer_;
   std::vector<double> base_learning_rates_;

@@ -24,6 +24,12 @@ class TorchScheduler final : public Scheduler {
 
   std::vector<double> last_learning_rates() const override { return Rates::of(*scheduler_); }
   const torch::optim::Optimizer* optimizer() const override { return optimizer_.get(); }
+  void restart() override {
+    throw NotSupported({.where = "a scheduler of LibTorch",
+                        .expected = "a schedule that can return to its start",
+                        .got = "one that only goes on",
+                        .fix = "Use the schedule of the same name in lockstep::optim."});
+  }
 
  private:
   void advance(std::optional<double> /*metric*/) override { scheduler_->step(); }
@@ -40,6 +46,7 @@ class PlateauScheduler final : public Scheduler {
 
   std::vector<double> last_learning_rates() const override { return learning_rates(*optimizer_); }
   const torch::optim::Optimizer* optimizer() const override { return optimizer_.get(); }
+  bool needs_metric() const override { return true; }
 
  private:
   void advance(std::optional<double> metric) override {

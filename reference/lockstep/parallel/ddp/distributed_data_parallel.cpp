@@ -16,6 +16,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/parallel/ddp/bucket_plan.h"
+#include "lockstep/parallel/ddp/comm_hooks.h"
 #include "lockstep/parallel/ddp/verify_parameters.h"
 
 namespace lockstep::parallel {
@@ -111,7 +112,16 @@ struct DistributedDataParallel::Parts {
 
 DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Module> model, comm::ProcessGroup group,
                                                  const config::DistributedDataParallelKwargs& kwargs)
-    : model_(std::move(model)), group_(std::move(group)), kwargs_(kwargs), parts_(std::make_unique<Parts>()) {
+    : model_(std::move(model)),
+      group_(std::move(group)),
+      kwargs_(kwargs),
+      hooks_(std::make_unique<CommHooks>(group_, kwargs)),
+      parts_(std::make_unique<Parts>()) {
+  if (kwargs_.dim != 0) {
+    throw NotSupported({.where = "DistributedDataParallelKwargs(dim)",
+                        .expected = "0, the dimension along which batches are shared out",
+                        .got = fmt::format("{}", kwargs_.dim)});
+  }
   parts_->trained = trained_parameters(*model_);
   verify_parameters(*model_, group_);
   if (parts_->trained.empty()) {
@@ -157,6 +167,7 @@ void DistributedDataParallel::start_reducer() {
   parts_->logger = std::make_shared<c10d::Logger>(parts_->reducer);
   parts_->reducer->set_logger(parts_->logger);
   if (kwargs_.static_graph) parts_->reducer->set_static_graph();
+  if (auto hook = hooks_->make()) parts_->reducer->register_comm_hook(std::move(hook));
   label_buckets();
 }
 

@@ -15,17 +15,21 @@ class Module;
 
 namespace lockstep::parallel {
 
+class CommHooks;
+
 /// Data parallelism: every rank holds the whole model and computes gradients on its own batch; their mean over the
 /// ranks is formed while backward still runs, bucket by bucket, by c10d::Reducer.
 ///
 /// Construction makes all ranks equal: parameters and buffers become rank 0's. After a backward every rank holds the
 /// same gradients, the mean of the ranks' local ones; unequal local batches therefore weigh alike (DDP-003).
 ///
+/// @throws InvalidArgument     for communication hooks that contradict themselves (comm_hooks.h)
+/// @throws NotSupported        for a `dim` other than 0
 /// @throws RuntimeError        if no parameter requires a gradient
 /// @throws CollectiveMismatch  on every rank, if the ranks' models differ in their parameters' names, shapes, dtypes,
 /// or in
 ///                             which of them are frozen
-/// @clause DDP-001..008, 010..012
+/// @clause DDP-001..012
 /// @source Li et al. 2020, PyTorch Distributed, section 3; PyTorch, DistributedDataParallel
 class LOCKSTEP_API DistributedDataParallel final : public modules::ModelEngine {
  public:
@@ -57,6 +61,7 @@ class LOCKSTEP_API DistributedDataParallel final : public modules::ModelEngine {
   std::shared_ptr<torch::nn::Module> model_;
   comm::ProcessGroup group_;
   config::DistributedDataParallelKwargs kwargs_;
+  std::unique_ptr<CommHooks> hooks_;
   bool synchronises_ = true;
   bool expects_backward_ = false;
   std::unique_ptr<Parts> parts_;

@@ -264,6 +264,8 @@ TEST(CaseJ5, TwoForwardsWithRunningStatisticsThenOneBackward) {
 
 TEST(DDP_010, HandlerDefaults) {
   const config::DistributedDataParallelKwargs kwargs;
+  EXPECT_EQ(kwargs.dim, 0);
+  EXPECT_FALSE(kwargs.check_reduction);
   EXPECT_TRUE(kwargs.broadcast_buffers);
   EXPECT_EQ(kwargs.bucket_cap_mb.value_or(25), 25);
   EXPECT_FALSE(kwargs.find_unused_parameters);

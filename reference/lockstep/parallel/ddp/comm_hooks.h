@@ -1,0 +1,34 @@
+#pragma once
+
+#include <memory>
+
+#include "lockstep/comm/process_group.h"
+#include "lockstep/config/distributed_data_parallel_kwargs.h"
+
+namespace c10d {
+class CommHookInterface;
+}
+
+namespace lockstep::parallel {
+
+class PowerSgd;
+
+/// Makes the hooks by which a model's reducers communicate their buckets. What a hook remembers from step to step
+/// belongs to the model, and survives a change of reducer.
+class CommHooks {
+ public:
+  /// @throws InvalidArgument  for a wrapper that is no dtype, and for a PowerSGD that would start before buckets are
+  ///                          final although it keeps something per bucket
+  CommHooks(comm::ProcessGroup group, const config::DistributedDataParallelKwargs& kwargs);
+
+  /// A hook for one reducer; nullptr: none is asked for.
+  [[nodiscard]] std::unique_ptr<c10d::CommHookInterface> make() const;
+
+ private:
+  comm::ProcessGroup group_;
+  config::DdpCommunicationHookType hook_;
+  config::DdpCommunicationHookType wrapper_;
+  std::shared_ptr<PowerSgd> power_sgd_;  // of the two hooks of that name
+};
+
+}  // namespace lockstep::parallel

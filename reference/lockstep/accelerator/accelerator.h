@@ -156,11 +156,12 @@ class LOCKSTEP_API Accelerator {
 
   // -- One step ------------------------------------------------------------------------------------------------------
   /// While it lives, one micro-batch of an accumulation window: decides whether this is the one that synchronises, and
-  /// keeps the models' gradients local when it is not (ACC-001..008).
+  /// keeps the models' gradients local when it is not (ACC-001..008). In the one that does, a no_sync around it holds.
   template <typename... Net>
   [[nodiscard]] Accumulation accumulate(const modules::Prepared<Net>&... models) {
     begin_micro_batch();
-    return Accumulation({models.engine().get()...}, sync_gradients() || gradient_state().sync_each_batch);
+    if (sync_gradients() || gradient_state().sync_each_batch) return Accumulation({}, /*synchronise=*/true);
+    return Accumulation({models.engine().get()...}, /*synchronise=*/false);
   }
 
   /// While it lives, the model's gradients stay this rank's own (ACC-009).

@@ -1,0 +1,45 @@
+#include "lockstep/accelerator/local_sgd.h"
+
+#include <fmt/format.h>
+
+#include <exception>
+
+#include "lockstep/base/error.h"
+
+namespace lockstep {
+namespace {
+
+std::int64_t checked_steps(std::int64_t steps) {
+  if (steps >= 1) return steps;
+  throw InvalidArgument(
+      {.where = "LocalSgd(local_sgd_steps)", .expected = "at least 1", .got = fmt::format("{}", steps)});
+}
+
+}  // namespace
+
+LocalSgd::LocalSgd(Accelerator& accelerator, modules::ModelEngine* engine, std::vector<at::Tensor> parameters,
+                   const LocalSgdOptions& options)
+    : accelerator_(accelerator),
+      parameters_(std::move(parameters)),
+      local_sgd_steps_(checked_steps(options.local_sgd_steps)),
+      enabled_(options.enabled && accelerator.use_distributed()),
+      exceptions_at_start_(std::uncaught_exceptions()),
+      gradients_stay_local_({enabled_ ? engine : nullptr}, /*synchronise=*/false) {}
+
+LocalSgd::~LocalSgd() noexcept(false) {
+  if (enabled_ && std::uncaught_exceptions() == exceptions_at_start_) average();
+}
+
+void LocalSgd::step() {
+  ++num_steps_;
+  if (enabled_ && num_steps_ % local_sgd_steps_ == 0) average();
+}
+
+void LocalSgd::average() const {
+  const at::NoGradGuard no_grad;
+  for (auto parameter : parameters_) {
+    parameter.copy_(accelerator_.reduce(parameter.detach(), comm::Reduction::mean).tensor());
+  }
+}
+
+}  // namespace lockstep

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <ATen/core/Tensor.h>
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "lockstep/accelerator/accelerator.h"
+
+namespace lockstep {
+
+struct LocalSgdOptions {
+  std::int64_t local_sgd_steps = 1;  ///< from one averaging to the next
+  bool enabled = true;
+};
+
+/// While it lives, each rank trains a model on its own, and every `local_sgd_steps` steps the ranks' parameters are
+/// replaced by their mean; so they are at the end, unless an exception ends the scope.
+///
+///     {
+///       LocalSgd local_sgd(accelerator, model, {.local_sgd_steps = 8});
+///       for (const Value& batch : *loader) {
+///         ...
+///         optimizer->step();
+///         local_sgd.step();
+///       }
+///     }
+///
+/// Without effect in a single process. All ranks make the same calls.
+///
+/// @source Stich 2019, Local SGD Converges Fast and Communicates Little; Accelerate, LocalSGD
+class LOCKSTEP_API LocalSgd {
+ public:
+  /// @throws InvalidArgument  unless local_sgd_steps is positive
+  template <typename Net>
+  LocalSgd(Accelerator& accelerator, const modules::Prepared<Net>& model, const LocalSgdOptions& options = {})
+      : LocalSgd(accelerator, model.engine().get(), model.module()->parameters(), options) {}
+  /// @throws RankLost, Timeout  from the last averaging
+  ~LocalSgd() noexcept(false);
+  LocalSgd(const LocalSgd&) = delete;
+  LocalSgd& operator=(const LocalSgd&) = delete;
+
+  /// After an optimizer step. Blocks for the other ranks when it is time to average.
+  void step();
+
+ private:
+  LocalSgd(Accelerator& accelerator, modules::ModelEngine* engine, std::vector<at::Tensor> parameters,
+           const LocalSgdOptions& options);
+  void average() const;
+
+  const Accelerator& accelerator_;
+  std::vector<at::Tensor> parameters_;
+  std::int64_t local_sgd_steps_;
+  bool enabled_;
+  std::int64_t num_steps_ = 0;
+  int exceptions_at_start_;
+  Accumulation gradients_stay_local_;
+};
+
+}  // namespace lockstep

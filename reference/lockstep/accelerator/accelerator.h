@@ -17,6 +17,7 @@
 #include "lockstep/accelerator/accelerator_options.h"
 #include "lockstep/accelerator/accumulation.h"
 #include "lockstep/accelerator/preparable.h"
+#include "lockstep/accelerator/profiler.h"
 #include "lockstep/comm/operations.h"
 #include "lockstep/data/data_loader_shard.h"
 #include "lockstep/modules/prepared.h"
@@ -53,6 +54,7 @@ class LOCKSTEP_API Accelerator {
  public:
   /// @throws InvalidArgument  for options that contradict each other or the rank's state
   /// @throws Missing          for an fp8 backend that is not installed
+  /// @throws NotSupported     for a compiler, a tracker or an engine that is not there yet
   explicit Accelerator(const AcceleratorOptions& options = {});
   ~Accelerator();
   Accelerator(const Accelerator&) = delete;
@@ -75,6 +77,11 @@ class LOCKSTEP_API Accelerator {
   [[nodiscard]] const comm::ProcessGroup& world_group() const { return state_.world_group(); }
   [[nodiscard]] bool split_batches() const noexcept { return data_.split_batches; }
   [[nodiscard]] bool even_batches() const noexcept { return data_.even_batches; }
+  /// To read and to change.
+  [[nodiscard]] config::ProjectConfiguration& project_configuration() noexcept { return project_; }
+  [[nodiscard]] const std::optional<std::string>& project_dir() const noexcept { return project_.project_dir; }
+  [[nodiscard]] std::optional<std::string> logging_dir() const { return project_.resolved_logging_dir(); }
+  [[nodiscard]] std::int64_t save_iteration() const noexcept { return project_.iteration; }
 
   [[nodiscard]] bool sync_gradients() const { return gradient_state().sync_gradients; }
   void set_sync_gradients(bool on) { gradient_state().sync_gradients = on; }
@@ -236,6 +243,14 @@ class LOCKSTEP_API Accelerator {
     return state_.split_between_processes(value, apply_padding);
   }
 
+  // -- Profiling -----------------------------------------------------------------------------------------------------
+  /// Records operators for as long as the result lives.
+  /// @param handler  else the options' profile_kwargs
+  /// @clause KW-020
+  [[nodiscard]] Profiler profile(std::optional<config::ProfileKwargs> handler = std::nullopt) const {
+    return Profiler(handler ? std::move(*handler) : options_.profile_kwargs, world_group());
+  }
+
   // -- Process control -----------------------------------------------------------------------------------------------
   void wait_for_everyone() const { state_.wait_for_everyone(); }
   /// On each local main process.
@@ -289,6 +304,7 @@ class LOCKSTEP_API Accelerator {
   config::DataLoaderConfiguration data_;
   precision::Policy precision_;
   std::shared_ptr<precision::GradScaler> scaler_;
+  config::ProjectConfiguration project_;
   std::int64_t accumulated_ = 0;  // micro-batches in the current window
   std::unique_ptr<Registered> registered_;
 };

@@ -9,6 +9,9 @@
 #include "lockstep/config/distributed_data_parallel_kwargs.h"
 #include "lockstep/config/gradient_accumulation_plugin.h"
 #include "lockstep/config/kwargs_handlers.h"
+#include "lockstep/config/init_process_group_kwargs.h"
+#include "lockstep/config/profile_kwargs.h"
+#include "lockstep/config/project_configuration.h"
 
 namespace lockstep {
 
@@ -30,6 +33,13 @@ struct AcceleratorOptions {
   config::DistributedDataParallelKwargs ddp_kwargs;
   std::optional<std::chrono::milliseconds> timeout;    ///< how long a rank waits for its peers
   std::vector<config::KwargsHandler> kwargs_handlers;  ///< at most one of each kind (AMP-009)
+  config::InitProcessGroupKwargs init_process_group_kwargs;
+  config::ProfileKwargs profile_kwargs;    ///< of profile() without an argument
+  std::optional<std::string> project_dir;  ///< of a project_config that has none
+  std::optional<std::string> logging_dir;  ///< of a project_config that has none
+  config::ProjectConfiguration project_config;
+  std::vector<std::string> log_with;          ///< names of trackers; none is there yet
+  std::optional<std::string> dynamo_backend;  ///< "no", in any case; there is no compiler
 };
 
 /// Whether each object that prepare() is given is moved to the device, in their order; instead of the Accelerator's

@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <cctype>
 #include <set>
 
 #include "lockstep/base/error.h"
@@ -40,6 +41,55 @@ state::MixedPrecision mode_of(const AcceleratorOptions& options) {
   return state::mixed_precision_from(environment.find("ACCELERATE_MIXED_PRECISION").value_or("no"));
 }
 
+// The same in two places: one of them, unless both are given and differ.
+template <typename T>
+std::optional<T> one_of(const char* option, const std::optional<T>& here, const char* elsewhere,
+                        const std::optional<T>& there) {
+  if (!here) return there;
+  if (there && *there != *here) {
+    throw InvalidArgument({.where = fmt::format("Accelerator({})", option),
+                           .expected = "one value for the option",
+                           .got = fmt::format("another one in {}", elsewhere),
+                           .fix = "Give it in one place."});
+  }
+  return here;
+}
+
+std::string lower(std::string word) {
+  for (auto& letter : word) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
+  return word;
+}
+
+// "nccl" is what stands there when nothing was said.
+std::optional<std::string> named_backend(const config::InitProcessGroupKwargs& kwargs) {
+  return kwargs.backend == "nccl" ? std::nullopt : kwargs.backend;
+}
+
+void require_environment_rendezvous(const std::optional<std::string>& init_method) {
+  if (!init_method || *init_method == "env://") return;
+  throw NotSupported({.where = "InitProcessGroupKwargs(init_method)",
+                      .expected = "'env://'",
+                      .got = "'" + *init_method + "'",
+                      .fix = "Set MASTER_ADDR and MASTER_PORT, or start the ranks with a launcher."});
+}
+
+void refuse_what_is_not_there(const AcceleratorOptions& options, const state::Environment& environment) {
+  const auto refuse = [](const std::string& where, const std::string& got, const std::string& fix) {
+    throw NotSupported({.where = where, .expected = "what this version has", .got = got, .fix = fix});
+  };
+  const auto compiler = options.dynamo_backend.value_or(environment.find("ACCELERATE_DYNAMO_BACKEND").value_or("no"));
+  if (lower(compiler) != "no") {
+    refuse("Accelerator(dynamo_backend)", "'" + compiler + "'", "There is no compiler in LibTorch: leave it out.");
+  }
+  if (!options.log_with.empty()) {
+    refuse("Accelerator(log_with)", "'" + options.log_with.front() + "'", "Write what you track yourself.");
+  }
+  for (const auto* engine : {"DEEPSPEED", "FSDP", "MEGATRON_LM", "PARALLELISM_CONFIG"}) {
+    const auto variable = std::string("ACCELERATE_USE_") + engine;
+    if (environment.flag(variable)) refuse(variable, "an engine that is not there", "Unset it to train with DDP.");
+  }
+}
+
 }  // namespace
 
 config::DistributedDataParallelKwargs ddp_kwargs_of(const AcceleratorOptions& options) {
@@ -76,9 +126,22 @@ precision::Policy::Options precision_of(const AcceleratorOptions& options, c10::
 }
 
 state::AcceleratorStateOptions state_options_of(const AcceleratorOptions& options) {
+  refuse_what_is_not_there(options, state::RankContext::current().environment());
   static_cast<void>(ddp_kwargs_of(options));
   static_cast<void>(precision_of(options));
-  return {.mixed_precision = options.mixed_precision, .partial = {.cpu = options.cpu, .timeout = options.timeout}};
+  const auto& kwargs = options.init_process_group_kwargs;
+  require_environment_rendezvous(kwargs.init_method);
+  const auto timeout = one_of("timeout", options.timeout, "init_process_group_kwargs", kwargs.timeout);
+  return {.mixed_precision = options.mixed_precision,
+          .partial = {.cpu = options.cpu, .backend = named_backend(kwargs), .timeout = timeout}};
+}
+
+config::ProjectConfiguration project_configuration_of(const AcceleratorOptions& options) {
+  auto project = options.project_config;
+  const auto logging_dir = one_of("logging_dir", options.logging_dir, "project_config", project.logging_dir);
+  project.logging_dir = logging_dir ? logging_dir : project.project_dir;  // from now on, wherever the project moves
+  if (!project.project_dir && options.project_dir) project.set_directories(options.project_dir);
+  return project;
 }
 
 config::DataLoaderConfiguration data_configuration_of(const AcceleratorOptions& options) {

@@ -9,7 +9,10 @@ namespace lockstep {
 
 // What an Accelerator's options come to, with their contradictions refused.
 
-/// @throws InvalidArgument, Missing  for what ddp_kwargs_of and precision_of refuse
+/// @throws InvalidArgument, Missing  for what ddp_kwargs_of and precision_of refuse, and for two timeouts that differ
+/// @throws NotSupported  for an init_method other than "env://", trackers, a compiler, and an engine that the environment
+///                       asks for, naming it
+/// @clause KW-013..015, KW-031
 state::AcceleratorStateOptions state_options_of(const AcceleratorOptions& options);
 
 /// @throws InvalidArgument  for two handlers of one kind, and for ddp_kwargs that differ from the handler for DDP
@@ -22,6 +25,10 @@ config::DistributedDataParallelKwargs ddp_kwargs_of(const AcceleratorOptions& op
 /// @throws Missing          for an fp8 backend that is not installed
 /// @clause STATE-113, AMP-011, KW-024
 precision::Policy::Options precision_of(const AcceleratorOptions& options, c10::DeviceType device = c10::kCPU);
+
+/// @throws InvalidArgument  for two logging directories that differ
+/// @clause KW-028..030
+config::ProjectConfiguration project_configuration_of(const AcceleratorOptions& options);
 
 /// An option of the constructor and the same field of the data configuration are one thing in two places.
 /// @throws InvalidArgument  when both are given and differ, naming the option and both values

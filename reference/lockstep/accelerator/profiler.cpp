@@ -1,0 +1,198 @@
+#include "lockstep/accelerator/profiler.h"
+
+#include <ATen/Context.h>
+#include <ATen/record_function.h>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <torch/csrc/autograd/profiler_kineto.h>
+#include <torch/csrc/profiler/orchestration/observer.h>
+
+#include <atomic>
+#include <exception>
+#include <filesystem>
+#include <optional>
+#include <set>
+#include <system_error>
+
+#include "lockstep/base/error.h"
+#include "lockstep/base/logging.h"
+#include "lockstep/state/rank_context.h"
+
+namespace lockstep {
+namespace {
+
+namespace recorder = torch::autograd::profiler;
+using torch::profiler::impl::ActivityType;
+using torch::profiler::impl::ProfilerConfig;
+using torch::profiler::impl::ProfilerState;
+
+std::set<ActivityType> activities_of(const config::ProfileKwargs& kwargs) {
+  std::set<ActivityType> activities;
+  for (const auto& word : kwargs.activities.value_or(std::vector<std::string>{"cpu", "cuda"})) {
+    if (word != "cpu" && word != "cuda") {
+      throw InvalidArgument(
+          {.where = "ProfileKwargs(activities)", .expected = "'cpu' or 'cuda'", .got = "'" + word + "'"});
+    }
+    if (word == "cpu") {
+      activities.insert(ActivityType::CPU);
+    } else if (at::hasCUDA()) {
+      activities.insert(ActivityType::CUDA);
+    } else if (kwargs.activities) {
+      log::warning("ProfileKwargs(activities): 'cuda' is not recorded, for there is no CUDA device");
+    }
+  }
+  return activities;
+}
+
+ProfilerConfig config_of(const config::ProfileKwargs& kwargs) {
+  return ProfilerConfig(ProfilerState::KINETO, kwargs.record_shapes, kwargs.profile_memory, kwargs.with_stack,
+                        kwargs.with_flops, kwargs.with_modules);
+}
+
+// LibTorch keeps the recorder for the process.
+class OneAtATime {
+ public:
+  OneAtATime() {
+    if (!taken().exchange(true)) return;
+    throw RuntimeError({.where = "Profiler",
+                        .expected = "one profiler at a time in a process",
+                        .got = "a second one",
+                        .fix = "Let the first one end before."});
+  }
+  ~OneAtATime() { taken().store(false); }
+  OneAtATime(const OneAtATime&) = delete;
+  OneAtATime& operator=(const OneAtATime&) = delete;
+
+ private:
+  static std::atomic<bool>& taken() {
+    static std::atomic<bool> flag = false;
+    return flag;
+  }
+};
+
+// What the standard library says about a file, as an error of ours.
+void require_written(const std::error_code& error, const std::filesystem::path& file) {
+  if (!error) return;
+  throw FileError({.where = "Profiler", .expected = "to write " + file.string(), .got = error.message()});
+}
+
+void require_process() {
+  if (!state::RankContext::current().is_thread()) return;
+  throw NotSupported({.where = "Profiler",
+                      .expected = "a rank that is a process",
+                      .got = "one that is a thread: LibTorch records for the whole process",
+                      .fix = "Start the ranks as processes."});
+}
+
+}  // namespace
+
+// What LibTorch records, and what has come of it.
+struct Profiler::Recording {
+  enum class State { idle, prepared, running };
+
+  void prepare() {
+    recorder::prepareProfiler(config, activities);
+    state = State::prepared;
+  }
+  void start() {
+    if (state == State::idle) prepare();
+    recorder::enableProfiler(
+        config, activities,
+        {at::RecordScope::FUNCTION, at::RecordScope::BACKWARD_FUNCTION, at::RecordScope::USER_SCOPE});
+    state = State::running;
+  }
+  void stop() {
+    step_mark.reset();
+    result = recorder::disableProfiler();
+    saved_as.reset();
+    state = State::idle;
+  }
+
+  OneAtATime only_one;
+  ProfilerConfig config;
+  std::set<ActivityType> activities;
+  State state = State::idle;
+  std::unique_ptr<at::RecordFunction> step_mark;
+  std::unique_ptr<recorder::ProfilerResult> result;  // of the last recording that ended
+  std::optional<std::string> saved_as;               // LibTorch saves a result once
+};
+
+Profiler::Profiler(config::ProfileKwargs kwargs, comm::ProcessGroup group)
+    : kwargs_(std::move(kwargs)), group_(std::move(group)), exceptions_at_start_(std::uncaught_exceptions()) {
+  require_process();
+  if (kwargs_.schedule_option) require_valid(*kwargs_.schedule_option);
+  recording_ =
+      std::unique_ptr<Recording>(new Recording{.config = config_of(kwargs_), .activities = activities_of(kwargs_)});
+  move_to(action_now());
+}
+
+Profiler::~Profiler() noexcept(false) {
+  if (std::uncaught_exceptions() == exceptions_at_start_) {
+    end();
+  } else if (recording_->state == Recording::State::running) {
+    recording_->stop();
+  }
+}
+
+ProfilerAction Profiler::action_now() const {
+  return kwargs_.schedule_option ? action_in(*kwargs_.schedule_option, step_num_) : ProfilerAction::record;
+}
+
+void Profiler::step() {
+  recording_->step_mark.reset();
+  ++step_num_;
+  move_to(action_now());
+}
+
+void Profiler::move_to(ProfilerAction next) {
+  if (action_ == ProfilerAction::record_and_save) {
+    recording_->stop();
+    if (kwargs_.on_trace_ready) kwargs_.on_trace_ready(*this);
+  }
+  action_ = next;
+  const auto state = recording_->state;
+  if (next == ProfilerAction::warmup && state == Recording::State::idle) recording_->prepare();
+  if (next != ProfilerAction::record && next != ProfilerAction::record_and_save) return;
+  if (state != Recording::State::running) recording_->start();
+  begin_step_mark();
+}
+
+void Profiler::begin_step_mark() {
+  recording_->step_mark = std::make_unique<at::RecordFunction>(at::RecordScope::USER_SCOPE);
+  if (recording_->step_mark->isActive()) recording_->step_mark->before(fmt::format("ProfilerStep#{}", step_num_));
+}
+
+void Profiler::end() {
+  if (recording_->state == Recording::State::prepared) recording_->start();  // a warm-up is recorded, if little else
+  if (recording_->state == Recording::State::running) {
+    const bool is_ready = action_ != ProfilerAction::warmup;
+    recording_->stop();
+    if (is_ready && kwargs_.on_trace_ready) kwargs_.on_trace_ready(*this);
+  }
+  if (!kwargs_.output_trace_dir) return;
+  const auto folder = std::filesystem::path(*kwargs_.output_trace_dir);
+  std::error_code error;
+  std::filesystem::create_directories(folder, error);
+  require_written(error, folder);
+  export_chrome_trace(folder / fmt::format("profile_{}.json", group_ ? group_.rank() : 0));
+  if (group_) group_.barrier().wait();
+}
+
+void Profiler::export_chrome_trace(const std::string& file) {
+  if (!recording_->result) {
+    throw AssertionError({.where = "export_chrome_trace",
+                          .expected = "a trace that was recorded",
+                          .got = fmt::format("none until step {}", step_num_),
+                          .fix = "Check the schedule, and call step() after each step."});
+  }
+  std::error_code error;
+  if (recording_->saved_as) {
+    std::filesystem::copy_file(*recording_->saved_as, file, std::filesystem::copy_options::overwrite_existing, error);
+    return require_written(error, file);
+  }
+  recording_->result->save(file);  // which says nothing when it cannot
+  if (!std::filesystem::exists(file)) require_written(std::make_error_code(std::errc::io_error), file);
+  recording_->saved_as = file;
+}
+
+}  // namespace lockstep

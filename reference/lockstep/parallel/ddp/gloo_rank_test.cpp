@@ -63,6 +63,28 @@ void expect_same_bits_everywhere() {
   }
 }
 
+// Two buckets, each of them several collectives: they meet in the same order on all ranks, whichever is quicker.
+void expect_hooks_to_agree(config::DdpCommunicationHookType hook) {
+  const Wrapped wrapped(std::make_shared<Rows>(std::vector<std::int64_t>{300000, 270000}),
+                        {.bucket_cap_mb = 1, .comm_hook = hook, .comm_state_option = {.start_powerSGD_iter = 2}});
+  for (int step = 0; step < 4; ++step) {
+    wrapped.forget_gradients();
+    wrapped.backward(wrapped.model(at::full({1}, rank() + 1.0)).sum());
+    EXPECT_EQ(wrapped.engine->buckets().size(), step == 0 ? 1U : 2U);
+    for (const auto& gradient : test::gradients_of(*wrapped.net)) {
+      EXPECT_TRUE(at::isfinite(gradient).all().item<bool>());
+      EXPECT_TRUE(test::equal_on_all_ranks(gradient)) << "step " << step;
+    }
+  }
+}
+
+TEST(DDP_009, HooksAgreeBetweenProcesses) {
+  using enum config::DdpCommunicationHookType;
+  lockstep::test::run_ranks(kRanks, [] {
+    for (const auto hook : {fp16, bf16, power_sgd, batched_power_sgd}) expect_hooks_to_agree(hook);
+  });
+}
+
 TEST(DDP_002, HoldsBetweenProcesses) {
   lockstep::test::run_ranks(kRanks, [] {
     expect_equal_weights_after_wrapping();

@@ -32,6 +32,7 @@ Accelerator::Accelerator(const AcceleratorOptions& options)
       state_(state_options_of(options)),
       data_(data_configuration_of(options)),
       precision_(precision_of(options, state_.device().type())),
+      profile_(profile_kwargs_of(options)),
       project_(project_configuration_of(options)),
       registered_(std::make_unique<Registered>()) {
   // All that may be refused comes before what other Accelerators of the rank would notice.

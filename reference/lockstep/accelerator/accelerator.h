@@ -245,10 +245,10 @@ class LOCKSTEP_API Accelerator {
 
   // -- Profiling -----------------------------------------------------------------------------------------------------
   /// Records operators for as long as the result lives.
-  /// @param handler  else the options' profile_kwargs
+  /// @param handler  else the one among the options
   /// @clause KW-020
   [[nodiscard]] Profiler profile(std::optional<config::ProfileKwargs> handler = std::nullopt) const {
-    return Profiler(handler ? std::move(*handler) : options_.profile_kwargs, world_group());
+    return Profiler(handler ? std::move(*handler) : profile_, world_group());
   }
 
   // -- Process control -----------------------------------------------------------------------------------------------
@@ -304,6 +304,7 @@ class LOCKSTEP_API Accelerator {
   config::DataLoaderConfiguration data_;
   precision::Policy precision_;
   std::shared_ptr<precision::GradScaler> scaler_;
+  config::ProfileKwargs profile_;
   config::ProjectConfiguration project_;
   std::int64_t accumulated_ = 0;  // micro-batches in the current window
   std::unique_ptr<Registered> registered_;

@@ -8,8 +8,8 @@
 #include "lockstep/config/data_loader_configuration.h"
 #include "lockstep/config/distributed_data_parallel_kwargs.h"
 #include "lockstep/config/gradient_accumulation_plugin.h"
-#include "lockstep/config/kwargs_handlers.h"
 #include "lockstep/config/init_process_group_kwargs.h"
+#include "lockstep/config/kwargs_handlers.h"
 #include "lockstep/config/profile_kwargs.h"
 #include "lockstep/config/project_configuration.h"
 
@@ -33,7 +33,8 @@ struct AcceleratorOptions {
   config::DistributedDataParallelKwargs ddp_kwargs;
   std::optional<std::chrono::milliseconds> timeout;    ///< how long a rank waits for its peers
   std::vector<config::KwargsHandler> kwargs_handlers;  ///< at most one of each kind (AMP-009)
-  config::InitProcessGroupKwargs init_process_group_kwargs;
+  config::InitProcessGroupKwargs
+      init_process_group_kwargs;           ///< the short form of a handler of that kind, as ddp_kwargs
   config::ProfileKwargs profile_kwargs;    ///< of profile() without an argument
   std::optional<std::string> project_dir;  ///< of a project_config that has none
   std::optional<std::string> logging_dir;  ///< of a project_config that has none

@@ -36,6 +36,54 @@ TEST(AMP_006, EveryKindOfHandlerHasIts) {
   EXPECT_EQ(to_kwargs(config::KwargsHandler(GradScalerKwargs{.init_scale = 8})), Value::dict({{"init_scale", 8.0}}));
 }
 
+TEST(KW_005, DefaultsOfDdp) {
+  const DistributedDataParallelKwargs kwargs;
+  EXPECT_EQ(kwargs.dim, 0);
+  EXPECT_TRUE(kwargs.broadcast_buffers);
+  EXPECT_EQ(kwargs.bucket_cap_mb, std::nullopt) << "25, with a first bucket of 1";
+  EXPECT_FALSE(kwargs.find_unused_parameters || kwargs.check_reduction || kwargs.gradient_as_bucket_view ||
+               kwargs.static_graph);
+  EXPECT_EQ(kwargs.comm_hook, config::DdpCommunicationHookType::no);
+  EXPECT_EQ(kwargs.comm_wrapper, config::DdpCommunicationHookType::no);
+  EXPECT_EQ(kwargs.comm_state_option, config::PowerSgdOptions{});
+}
+
+TEST(KW_006, WhatIsForTheHookIsNotHandedOn) {
+  EXPECT_EQ(to_kwargs(DistributedDataParallelKwargs{.bucket_cap_mb = 10,
+                                                    .comm_hook = config::DdpCommunicationHookType::fp16,
+                                                    .comm_state_option = {.random_seed = 3}}),
+            Value::dict({{"bucket_cap_mb", 10}}));
+}
+
+TEST(KW_014, ATimeoutThatIsTheDefaultOfItsBackendIsHandedOnWithAnotherBackend) {
+  EXPECT_EQ(to_kwargs(config::InitProcessGroupKwargs{}), Value::dict({}));
+  EXPECT_EQ(to_kwargs(config::InitProcessGroupKwargs{.backend = "gloo"}),
+            Value::dict({{"backend", "gloo"}, {"timeout", 1800.0}}));
+  EXPECT_EQ(to_kwargs(config::InitProcessGroupKwargs{.timeout = std::chrono::seconds(600)}), Value::dict({}));
+}
+
+TEST(KwargsHandlers, TheProfilersAreHandedOnButForItsCallable) {
+  const config::ProfileKwargs kwargs{.activities = std::vector<std::string>{"cpu"},
+                                     .schedule_option = config::ProfileSchedule{.wait = 1, .warmup = 1, .active = 2},
+                                     .on_trace_ready = [](Profiler&) {},
+                                     .with_flops = true};
+  EXPECT_EQ(to_kwargs(config::KwargsHandler(kwargs)),
+            Value::dict({{"activities", Value::list({"cpu"})},
+                         {"schedule_option",
+                          Value::dict({{"wait", 1}, {"warmup", 1}, {"active", 2}, {"repeat", 0}, {"skip_first", 0}})},
+                         {"with_flops", true}}));
+}
+
+TEST(KwargsHandlers, AHandlerIsAsGoodAsTheFieldForIt) {
+  as_rank(kCpu, [] {
+    const config::InitProcessGroupKwargs five{.timeout = std::chrono::seconds(5)};
+    EXPECT_THROW(Accelerator({.timeout = std::chrono::seconds(6), .kwargs_handlers = {five}}), InvalidArgument);
+    const config::ProfileKwargs stacks{.with_stack = true};
+    EXPECT_THROW(Accelerator({.kwargs_handlers = {stacks}, .profile_kwargs = {.with_flops = true}}), InvalidArgument);
+    EXPECT_NO_THROW(Accelerator({.timeout = std::chrono::seconds(5), .kwargs_handlers = {five, stacks}}));
+  });
+}
+
 TEST(AMP_009, TwoHandlersOfOneKindAreRefused) {
   as_rank(kCpu, [] {
     EXPECT_THROW(Accelerator({.kwargs_handlers = {AutocastKwargs{}, GradScalerKwargs{}, AutocastKwargs{}}}),

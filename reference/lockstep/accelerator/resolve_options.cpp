@@ -34,6 +34,21 @@ void require_one_of_each_kind(const std::vector<config::KwargsHandler>& handlers
   }
 }
 
+// Of a kind that may stand in a field of its own as well.
+template <typename Handler>
+Handler handler_of(const AcceleratorOptions& options, const char* field, const Handler& in_field) {
+  require_one_of_each_kind(options.kwargs_handlers);
+  const auto* handler = config::find_handler<Handler>(options.kwargs_handlers);
+  if (handler == nullptr) return in_field;
+  if (in_field != Handler{} && in_field != *handler) {
+    throw InvalidArgument({.where = fmt::format("Accelerator({})", field),
+                           .expected = "these options in one place",
+                           .got = "others in kwargs_handlers",
+                           .fix = fmt::format("Leave {} out.", field)});
+  }
+  return *handler;
+}
+
 state::MixedPrecision mode_of(const AcceleratorOptions& options) {
   if (options.mixed_precision) return state::mixed_precision_from(*options.mixed_precision);
   if (state::AcceleratorState::is_initialized()) return state::AcceleratorState().mixed_precision();
@@ -93,16 +108,11 @@ void refuse_what_is_not_there(const AcceleratorOptions& options, const state::En
 }  // namespace
 
 config::DistributedDataParallelKwargs ddp_kwargs_of(const AcceleratorOptions& options) {
-  require_one_of_each_kind(options.kwargs_handlers);
-  const auto* handler = config::find_handler<config::DistributedDataParallelKwargs>(options.kwargs_handlers);
-  if (handler == nullptr) return options.ddp_kwargs;
-  if (options.ddp_kwargs != config::DistributedDataParallelKwargs{} && options.ddp_kwargs != *handler) {
-    throw InvalidArgument({.where = "Accelerator(ddp_kwargs)",
-                           .expected = "the options of DDP in one place",
-                           .got = "others in kwargs_handlers",
-                           .fix = "Leave ddp_kwargs out."});
-  }
-  return *handler;
+  return handler_of(options, "ddp_kwargs", options.ddp_kwargs);
+}
+
+config::ProfileKwargs profile_kwargs_of(const AcceleratorOptions& options) {
+  return handler_of(options, "profile_kwargs", options.profile_kwargs);
 }
 
 precision::Policy::Options precision_of(const AcceleratorOptions& options, c10::DeviceType device) {
@@ -129,7 +139,7 @@ state::AcceleratorStateOptions state_options_of(const AcceleratorOptions& option
   refuse_what_is_not_there(options, state::RankContext::current().environment());
   static_cast<void>(ddp_kwargs_of(options));
   static_cast<void>(precision_of(options));
-  const auto& kwargs = options.init_process_group_kwargs;
+  const auto kwargs = handler_of(options, "init_process_group_kwargs", options.init_process_group_kwargs);
   require_environment_rendezvous(kwargs.init_method);
   const auto timeout = one_of("timeout", options.timeout, "init_process_group_kwargs", kwargs.timeout);
   return {.mixed_precision = options.mixed_precision,

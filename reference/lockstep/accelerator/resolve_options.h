@@ -10,7 +10,8 @@ namespace lockstep {
 // What an Accelerator's options come to, with their contradictions refused.
 
 /// @throws InvalidArgument, Missing  for what ddp_kwargs_of and precision_of refuse, and for two timeouts that differ
-/// @throws NotSupported  for an init_method other than "env://", trackers, a compiler, and an engine that the environment
+/// @throws NotSupported  for an init_method other than "env://", trackers, a compiler, and an engine that the
+/// environment
 ///                       asks for, naming it
 /// @clause KW-013..015, KW-031
 state::AcceleratorStateOptions state_options_of(const AcceleratorOptions& options);
@@ -18,6 +19,9 @@ state::AcceleratorStateOptions state_options_of(const AcceleratorOptions& option
 /// @throws InvalidArgument  for two handlers of one kind, and for ddp_kwargs that differ from the handler for DDP
 /// @clause AMP-009, KW-002
 config::DistributedDataParallelKwargs ddp_kwargs_of(const AcceleratorOptions& options);
+
+/// @throws InvalidArgument  as ddp_kwargs_of
+config::ProfileKwargs profile_kwargs_of(const AcceleratorOptions& options);
 
 /// The policy of the mode that is asked for: by the option, else by the rank's state, else by
 /// ACCELERATE_MIXED_PRECISION.

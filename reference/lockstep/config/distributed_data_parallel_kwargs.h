@@ -4,7 +4,6 @@
 #include <tuple>
 
 #include "lockstep/config/field.h"
-
 #include "lockstep/config/power_sgd_options.h"
 
 namespace lockstep::config {
@@ -40,12 +39,16 @@ struct DistributedDataParallelKwargs {
   bool operator==(const DistributedDataParallelKwargs&) const = default;
 };
 
+/// Without the hook's, which go to the engine and not to its constructor (KW-006).
 constexpr auto fields_of(const DistributedDataParallelKwargs&) {
   using Kwargs = DistributedDataParallelKwargs;
-  return std::tuple{
-      Field{"broadcast_buffers", &Kwargs::broadcast_buffers}, Field{"bucket_cap_mb", &Kwargs::bucket_cap_mb},
-      Field{"find_unused_parameters", &Kwargs::find_unused_parameters},
-      Field{"gradient_as_bucket_view", &Kwargs::gradient_as_bucket_view}, Field{"static_graph", &Kwargs::static_graph}};
+  return std::tuple{Field{"dim", &Kwargs::dim},
+                    Field{"check_reduction", &Kwargs::check_reduction},
+                    Field{"broadcast_buffers", &Kwargs::broadcast_buffers},
+                    Field{"bucket_cap_mb", &Kwargs::bucket_cap_mb},
+                    Field{"find_unused_parameters", &Kwargs::find_unused_parameters},
+                    Field{"gradient_as_bucket_view", &Kwargs::gradient_as_bucket_view},
+                    Field{"static_graph", &Kwargs::static_graph}};
 }
 
 }  // namespace lockstep::config

@@ -7,6 +7,8 @@
 #include "lockstep/config/distributed_data_parallel_kwargs.h"
 #include "lockstep/config/fp8_recipe_kwargs.h"
 #include "lockstep/config/grad_scaler_kwargs.h"
+#include "lockstep/config/init_process_group_kwargs.h"
+#include "lockstep/config/profile_kwargs.h"
 
 namespace lockstep::config {
 
@@ -16,7 +18,8 @@ namespace lockstep::config {
 ///
 /// @clause AMP-009, KW-002, KW-003
 /// @source Accelerate, KwargsHandler
-using KwargsHandler = std::variant<AutocastKwargs, DistributedDataParallelKwargs, FP8RecipeKwargs, GradScalerKwargs>;
+using KwargsHandler = std::variant<AutocastKwargs, DistributedDataParallelKwargs, FP8RecipeKwargs, GradScalerKwargs,
+                                   InitProcessGroupKwargs, ProfileKwargs>;
 
 /// The handler of that kind, or null.
 template <typename Handler>

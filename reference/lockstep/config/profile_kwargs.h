@@ -4,7 +4,10 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <tuple>
 #include <vector>
+
+#include "lockstep/config/field.h"
 
 namespace lockstep {
 class Profiler;
@@ -48,5 +51,15 @@ struct ProfileKwargs {
            with_modules == other.with_modules && output_trace_dir == other.output_trace_dir;
   }
 };
+
+/// Without on_trace_ready, which is no value.
+constexpr auto fields_of(const ProfileKwargs&) {
+  using Kwargs = ProfileKwargs;
+  return std::tuple{
+      Field{"activities", &Kwargs::activities},       Field{"schedule_option", &Kwargs::schedule_option},
+      Field{"record_shapes", &Kwargs::record_shapes}, Field{"profile_memory", &Kwargs::profile_memory},
+      Field{"with_stack", &Kwargs::with_stack},       Field{"with_flops", &Kwargs::with_flops},
+      Field{"with_modules", &Kwargs::with_modules},   Field{"output_trace_dir", &Kwargs::output_trace_dir}};
+}
 
 }  // namespace lockstep::config

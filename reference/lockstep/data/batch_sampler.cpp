@@ -8,6 +8,11 @@ namespace lockstep::data {
 
 BatchSampler::~BatchSampler() = default;
 
+std::optional<std::int64_t> BatchSampler::skip() {
+  const auto batch = next();
+  return batch ? std::optional(batch->size()) : std::nullopt;
+}
+
 void BatchSampler::set_epoch(std::int64_t epoch) {
   if (const auto below = wrapped()) below->set_epoch(epoch);
   if (const auto indices = sampler()) indices->set_epoch(epoch);
@@ -35,14 +40,18 @@ SamplerBatches::SamplerBatches(std::shared_ptr<Sampler> sampler, std::int64_t ba
 std::optional<Batch> SamplerBatches::next() {
   Batch batch;
   batch.indices.reserve(static_cast<std::size_t>(batch_size_));
-  while (batch.size() < batch_size_) {
-    const auto index = sampler_->next();
-    if (!index) break;
-    batch.indices.push_back(*index);
-  }
-  const bool is_short = batch.size() < batch_size_;
-  if (batch.indices.empty() || (is_short && drop_last_)) return std::nullopt;
-  return batch;
+  sampler_->take(batch_size_, batch.indices);
+  return is_batch(batch.size()) ? std::optional(std::move(batch)) : std::nullopt;
+}
+
+std::optional<std::int64_t> SamplerBatches::skip() {
+  const auto size = sampler_->skip(batch_size_);
+  return is_batch(size) ? std::optional(size) : std::nullopt;
+}
+
+// Fewer indices than a batch has are the last of a pass.
+bool SamplerBatches::is_batch(std::int64_t num_indices) const {
+  return num_indices == batch_size_ || (num_indices > 0 && !drop_last_);
 }
 
 std::int64_t SamplerBatches::length() const {

@@ -33,6 +33,8 @@ class LOCKSTEP_API BatchSampler {
   virtual std::optional<Batch> next() = 0;
   /// How many batches a whole pass hands out.
   [[nodiscard]] virtual std::int64_t length() const = 0;
+  /// Passes over the next batch, of which nobody wants the indices. @return its size; empty at the end of the pass
+  virtual std::optional<std::int64_t> skip();
 
   /// The size of every batch but possibly the last; unset for batches of varying size.
   [[nodiscard]] virtual std::optional<std::int64_t> batch_size() const { return std::nullopt; }
@@ -69,6 +71,7 @@ class LOCKSTEP_API SamplerBatches final : public BatchSampler {
 
   void reset() override { sampler_->reset(); }
   std::optional<Batch> next() override;
+  std::optional<std::int64_t> skip() override;
   [[nodiscard]] std::int64_t length() const override;
   [[nodiscard]] std::optional<std::int64_t> batch_size() const override { return batch_size_; }
   [[nodiscard]] bool drop_last() const override { return drop_last_; }
@@ -77,6 +80,8 @@ class LOCKSTEP_API SamplerBatches final : public BatchSampler {
   [[nodiscard]] std::shared_ptr<BatchSampler> with_sampler(std::shared_ptr<Sampler> other) const override;
 
  private:
+  [[nodiscard]] bool is_batch(std::int64_t num_indices) const;
+
   std::shared_ptr<Sampler> sampler_;
   std::int64_t batch_size_;
   bool drop_last_;

@@ -14,9 +14,9 @@ std::shared_ptr<BatchSampler> not_null(std::shared_ptr<BatchSampler> batches) {
   throw InvalidArgument({.where = "BatchSamplerShard", .expected = "a batch sampler", .got = "an empty pointer"});
 }
 
-Tail tail_of(const BatchSampler& batches, const ShardOptions& options) {
+Tail tail_of(const BatchSampler& batches, bool even_batches) {
   if (batches.drop_last()) return Tail::drop;
-  return options.even_batches ? Tail::even : Tail::keep;
+  return even_batches ? Tail::even : Tail::keep;
 }
 
 std::optional<std::int64_t> share_size_of(const BatchSampler& batches, World world, bool split) {
@@ -29,21 +29,6 @@ std::optional<std::int64_t> share_size_of(const BatchSampler& batches, World wor
   }
   return split ? std::optional(split_size(batch_size, world, "BatchSamplerShard")) : batch_size;
 }
-
-// The indices of the first round, over and over: where a filled share stops, the next one goes on.
-class Cycle {
- public:
-  explicit Cycle(const std::vector<Batch>& head) {
-    for (const auto& share : head) indices_.insert(indices_.end(), share.indices.begin(), share.indices.end());
-  }
-  void fill(Batch& share, std::int64_t size) {
-    for (; share.size() < size; ++share.num_padding) share.indices.push_back(indices_[place_++ % indices_.size()]);
-  }
-
- private:
-  std::vector<std::int64_t> indices_;
-  std::size_t place_ = 0;
-};
 
 }  // namespace
 
@@ -60,7 +45,8 @@ BatchSamplerShard::BatchSamplerShard(std::shared_ptr<BatchSampler> batches, Worl
     : batches_(not_null(std::move(batches))),
       world_(checked(world, "BatchSamplerShard")),
       split_(options.split_batches),
-      tail_(tail_of(*batches_, options)),
+      even_batches_(options.even_batches),
+      tail_(tail_of(*batches_, even_batches_)),
       share_size_(share_size_of(*batches_, world_, split_)) {}
 
 void BatchSamplerShard::reset() {
@@ -70,40 +56,67 @@ void BatchSamplerShard::reset() {
 }
 
 std::optional<Batch> BatchSamplerShard::next() {
-  auto round = take_round();
-  if (round.empty()) return std::nullopt;
+  auto round = take_round();  // the next world.size shares, fewer at the end of the pass
+  if (round.sizes.empty()) return std::nullopt;
   if (!is_complete(round)) {
     if (tail_ == Tail::drop) return std::nullopt;
-    if (tail_ == Tail::even) fill_from_head(round);
+    if (tail_ == Tail::even) return filled_from_head(std::move(round));
   }
-  const auto mine = static_cast<std::size_t>(world_.rank);
-  return mine < round.size() ? std::optional(std::move(round[mine])) : std::nullopt;
+  const bool is_there = static_cast<std::size_t>(world_.rank) < round.sizes.size();
+  return is_there ? std::optional(std::move(round.mine)) : std::nullopt;
 }
 
-BatchSamplerShard::Round BatchSamplerShard::take_round() {
+BatchSamplerShard::Round BatchSamplerShard::take_round() { return split_ ? take_parts() : take_batches(); }
+
+// The batches of other ranks are passed over, but for those of the head, which may be needed at the end.
+BatchSamplerShard::Round BatchSamplerShard::take_batches() {
+  const bool keep_head = num_taken_ == 0 && tail_ == Tail::even;
   Round round;
-  const std::size_t wanted = split_ ? 1 : static_cast<std::size_t>(world_.size);
-  while (round.size() < wanted) {
+  round.sizes.reserve(static_cast<std::size_t>(world_.size));
+  for (int rank = 0; rank < world_.size; ++rank) {
+    if (rank != world_.rank && !keep_head) {
+      const auto size = batches_->skip();
+      if (!size) break;
+      round.sizes.push_back(*size);
+      continue;
+    }
     auto batch = batches_->next();
     if (!batch) break;
-    round.push_back(std::move(*batch));
+    round.sizes.push_back(batch->size());
+    if (keep_head) head_.push_back(*batch);
+    if (rank == world_.rank) round.mine = *std::move(batch);
   }
-  check_sizes(round);
-  num_taken_ += static_cast<std::int64_t>(round.size());
-  if (split_ && !round.empty()) round = cut(round.front());
-  if (head_.empty() && tail_ == Tail::even) head_ = round;
+  check_sizes(round.sizes);
+  num_taken_ += static_cast<std::int64_t>(round.sizes.size());
+  return round;
+}
+
+BatchSamplerShard::Round BatchSamplerShard::take_parts() {
+  auto batch = batches_->next();
+  if (!batch) return {};
+  const auto size = batch->size();
+  check_sizes({size});
+  ++num_taken_;
+  Round round;
+  for (std::int64_t begin = 0; begin < size; begin += *share_size_) {
+    round.sizes.push_back(std::min(*share_size_, size - begin));
+  }
+  const auto begin = std::min(world_.rank * *share_size_, size);
+  const auto end = std::min(begin + *share_size_, size);
+  round.mine.indices.assign(batch->indices.begin() + begin, batch->indices.begin() + end);
+  if (head_.empty() && tail_ == Tail::even) head_.push_back(*std::move(batch));
   return round;
 }
 
 // A short batch is the pass's last one. Only asking for another tells; then the pass is broken, so the odd batch is an
 // error before anything of its round is handed out.
-void BatchSamplerShard::check_sizes(const Round& batches) {
+void BatchSamplerShard::check_sizes(const std::vector<std::int64_t>& batch_sizes) {
   const auto size = batch_size();
   if (!size) return;
-  for (std::size_t i = 0; i < batches.size(); ++i) {
-    const auto got = batches[i].size();
+  for (std::size_t i = 0; i < batch_sizes.size(); ++i) {
+    const auto got = batch_sizes[i];
     if (got == *size) continue;
-    const bool may_be_short = i + 1 == batches.size() && got > 0 && got < *size;
+    const bool may_be_short = i + 1 == batch_sizes.size() && got > 0 && got < *size;
     if (may_be_short && !batches_->next()) return;
     throw InvalidArgument(
         {.where = "BatchSamplerShard",
@@ -113,34 +126,34 @@ void BatchSamplerShard::check_sizes(const Round& batches) {
   }
 }
 
-BatchSamplerShard::Round BatchSamplerShard::cut(const Batch& batch) const {
-  Round parts;
-  for (auto from = batch.indices.begin(); from != batch.indices.end();) {
-    const auto to = from + std::min<std::ptrdiff_t>(*share_size_, batch.indices.end() - from);
-    parts.push_back({.indices = {from, to}});
-    from = to;
-  }
-  return parts;
-}
-
 bool BatchSamplerShard::is_complete(const Round& round) const {
-  const bool all_there = round.size() == static_cast<std::size_t>(world_.size);
-  return all_there && (!share_size_ || round.back().size() == *share_size_);
+  const bool all_there = round.sizes.size() == static_cast<std::size_t>(world_.size);
+  return all_there && (!share_size_ || round.sizes.back() == *share_size_);
 }
 
-void BatchSamplerShard::fill_from_head(Round& round) const {
-  const auto wanted = static_cast<std::size_t>(world_.size);
+// This rank's share of an incomplete round: indices of the head, over and over, going on where the shares of the ranks
+// before stop. Batches of varying size are not filled, but whole ones of the head stand in for those that are missing.
+Batch BatchSamplerShard::filled_from_head(Round round) const {
+  const auto mine = static_cast<std::size_t>(world_.rank);
   if (!share_size_) {
-    for (std::size_t i = 0; round.size() < wanted; ++i) {
-      auto repeated = head_[i % head_.size()];
-      repeated.num_padding = repeated.size();
-      round.push_back(std::move(repeated));
-    }
-    return;
+    if (mine < round.sizes.size()) return std::move(round.mine);
+    auto repeated = head_[(mine - round.sizes.size()) % head_.size()];
+    repeated.num_padding = repeated.size();
+    return repeated;
   }
-  Cycle head(head_);
-  head.fill(round.back(), *share_size_);
-  while (round.size() < wanted) head.fill(round.emplace_back(), *share_size_);
+  std::vector<std::int64_t> cycle;
+  for (const auto& batch : head_) cycle.insert(cycle.end(), batch.indices.begin(), batch.indices.end());
+  round.sizes.resize(static_cast<std::size_t>(world_.size), 0);
+  std::size_t place = 0;
+  for (std::size_t rank = 0; rank < mine; ++rank) place += static_cast<std::size_t>(*share_size_ - round.sizes[rank]);
+  auto share = std::move(round.mine);
+  for (; share.size() < *share_size_; ++share.num_padding) share.indices.push_back(cycle[place++ % cycle.size()]);
+  return share;
+}
+
+void BatchSamplerShard::set_even_batches(bool on) {
+  even_batches_ = on;
+  tail_ = tail_of(*batches_, on);
 }
 
 std::int64_t BatchSamplerShard::length() const {

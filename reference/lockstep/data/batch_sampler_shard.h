@@ -67,23 +67,33 @@ class LOCKSTEP_API BatchSamplerShard final : public BatchSampler {
   [[nodiscard]] World world() const { return world_; }
   [[nodiscard]] bool split_batches() const { return split_; }
   [[nodiscard]] Tail tail() const { return tail_; }
+  /// As given; it has no meaning if the batch sampler drops its last batch.
+  [[nodiscard]] bool even_batches() const { return even_batches_; }
+  /// For the coming passes (Accelerator::join_uneven_inputs).
+  void set_even_batches(bool on);
 
  private:
-  using Round = std::vector<Batch>;  // the ranks' shares, in rank order; fewer than world.size at the end of the pass
+  // One round of shares. Of the other ranks' batches only the sizes are known, unless this rank needs them.
+  struct Round {
+    std::vector<std::int64_t> sizes;  // in rank order; fewer than world.size at the end of the pass
+    Batch mine;
+  };
 
   Round take_round();
-  void check_sizes(const Round& batches);
-  [[nodiscard]] Round cut(const Batch& batch) const;
+  Round take_batches();
+  Round take_parts();
+  void check_sizes(const std::vector<std::int64_t>& batch_sizes);
   [[nodiscard]] bool is_complete(const Round& round) const;
-  void fill_from_head(Round& round) const;
+  [[nodiscard]] Batch filled_from_head(Round round) const;
 
   std::shared_ptr<BatchSampler> batches_;
   World world_;
   bool split_;
+  bool even_batches_;
   Tail tail_;
   std::optional<std::int64_t> share_size_;  // indices per share; unset: batches of varying size
   std::int64_t num_taken_ = 0;              // batches taken in this pass
-  Round head_;                              // the first round of the pass
+  std::vector<Batch> head_;                 // the batches of the pass's first round
 };
 
 }  // namespace lockstep::data

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <ATen/core/Generator.h>
+#include <ATen/core/Tensor.h>
 
 #include <cstdint>
 #include <optional>
@@ -25,6 +26,12 @@ class LOCKSTEP_API Sampler {
   /// How many indices a whole pass hands out.
   [[nodiscard]] virtual std::int64_t length() const = 0;
 
+  /// Appends the next `count` indices, fewer at the end of the pass: as so many calls of next(), for samplers that can
+  /// do it faster.
+  virtual void take(std::int64_t count, std::vector<std::int64_t>& indices);
+  /// Passes over the next `count` indices. @return how many there were
+  virtual std::int64_t skip(std::int64_t count);
+
   /// Makes the coming passes those of `epoch`. Returns false if this sampler knows no epochs.
   virtual bool set_epoch(std::int64_t /*epoch*/) { return false; }
   /// The slot of the generator that decides the order, which may be empty (an undefined generator); nullptr if it has
@@ -42,6 +49,8 @@ class LOCKSTEP_API SequentialSampler final : public Sampler {
 
   void reset() override { cursor_ = 0; }
   std::optional<std::int64_t> next() override;
+  void take(std::int64_t count, std::vector<std::int64_t>& indices) override;
+  std::int64_t skip(std::int64_t count) override;
   [[nodiscard]] std::int64_t length() const override { return size_; }
 
  private:
@@ -70,6 +79,8 @@ class LOCKSTEP_API RandomSampler : public Sampler {
 
   void reset() override;
   std::optional<std::int64_t> next() override;
+  void take(std::int64_t count, std::vector<std::int64_t>& indices) override;
+  std::int64_t skip(std::int64_t count) override;
   [[nodiscard]] std::int64_t length() const override { return options_.num_samples.value_or(size_); }
   at::Generator* generator() override { return &options_.generator; }
 
@@ -77,15 +88,17 @@ class LOCKSTEP_API RandomSampler : public Sampler {
   [[nodiscard]] const RandomSamplerOptions& options() const { return options_; }
 
  private:
+  bool has_drawn();
   void draw_more();
 
   std::int64_t size_;
   RandomSamplerOptions options_;
-  at::Generator drawing_;            // what this pass draws from
-  std::vector<std::int64_t> drawn_;  // the permutation, or the 32 indices, in use
-  std::size_t cursor_ = 0;           // within drawn_
-  std::int64_t left_ = 0;            // indices of this pass not drawn yet
-  bool exhausted_ = true;            // the last draw was made
+  at::Generator drawing_;  // what this pass draws from
+  at::Tensor drawn_;       // the permutation, or the 32 indices, in use; kept for what next_ points to
+  const std::int64_t* next_ = nullptr;
+  const std::int64_t* drawn_end_ = nullptr;
+  std::int64_t left_ = 0;  // indices of this pass not drawn yet
+  bool exhausted_ = true;  // the last draw was made
 };
 
 }  // namespace lockstep::data

@@ -31,11 +31,25 @@ void SeedableRandomSampler::reset() {
 
 std::optional<std::int64_t> SeedableRandomSampler::next() {
   const auto index = RandomSampler::next();
-  if (!index && in_pass_) {
-    in_pass_ = false;
-    ++epoch_;
-  }
+  if (!index) end_pass();
   return index;
+}
+
+void SeedableRandomSampler::take(std::int64_t count, std::vector<std::int64_t>& indices) {
+  const auto wanted = indices.size() + static_cast<std::size_t>(count);
+  RandomSampler::take(count, indices);
+  if (indices.size() < wanted) end_pass();
+}
+
+std::int64_t SeedableRandomSampler::skip(std::int64_t count) {
+  const auto skipped = RandomSampler::skip(count);
+  if (skipped < count) end_pass();
+  return skipped;
+}
+
+void SeedableRandomSampler::end_pass() {
+  if (in_pass_) ++epoch_;
+  in_pass_ = false;
 }
 
 bool SeedableRandomSampler::set_epoch(std::int64_t epoch) {

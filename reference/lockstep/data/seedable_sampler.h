@@ -24,6 +24,8 @@ class LOCKSTEP_API SeedableRandomSampler final : public RandomSampler {
 
   void reset() override;
   std::optional<std::int64_t> next() override;
+  void take(std::int64_t count, std::vector<std::int64_t>& indices) override;
+  std::int64_t skip(std::int64_t count) override;
   bool set_epoch(std::int64_t epoch) override;
   /// None to synchronise: the seed decides.
   at::Generator* generator() override { return nullptr; }
@@ -32,6 +34,8 @@ class LOCKSTEP_API SeedableRandomSampler final : public RandomSampler {
   [[nodiscard]] std::int64_t epoch() const { return epoch_; }
 
  private:
+  void end_pass();
+
   std::int64_t initial_seed_;
   std::int64_t epoch_ = 0;
   bool in_pass_ = false;

@@ -9,7 +9,9 @@
 
 #include "lockstep/accelerator/resolve_options.h"
 #include "lockstep/base/error.h"
+#include "lockstep/base/logging.h"
 #include "lockstep/data/prepare_data_loader.h"
+#include "lockstep/data/skip_first_batches.h"
 #include "lockstep/optim/clipping.h"
 #include "lockstep/parallel/strategy.h"
 #include "lockstep/random/synchronize.h"
@@ -22,6 +24,7 @@ struct Accelerator::Registered {
   std::unique_ptr<parallel::Strategy> strategy;
   std::vector<random::RngType> rng_types;
   int num_loaders = 0;
+  std::vector<std::weak_ptr<data::PreparedDataLoader>> loaders;
   std::vector<std::weak_ptr<torch::nn::Module>> models;
   std::vector<std::shared_ptr<modules::ModelEngine>> engines;
   std::vector<std::shared_ptr<const optim::PreparedOptimizer>> optimizers;
@@ -61,6 +64,7 @@ void Accelerator::forget_prepared() {
   registered_->engines.clear();
   registered_->optimizers.clear();
   if (scaler_) scaler_->forget_optimizers();
+  registered_->loaders.clear();
   accumulated_ = 0;
 }
 
@@ -105,27 +109,32 @@ std::shared_ptr<optim::PreparedScheduler> Accelerator::prepare_scheduler(std::sh
                                       .world_size = num_processes()});
 }
 
-std::shared_ptr<data::DataLoaderShard> Accelerator::prepare_data_loader(data::DataLoader loader, bool on_device) {
+std::shared_ptr<data::PreparedDataLoader> Accelerator::prepare_data_loader(data::DataLoader loader,
+                                                                           const PrepareDataLoaderOptions& options) {
   const auto rank = state_.rank().shared_from_this();
   const auto& group = world_group();
   const auto types = registered_->rng_types;
   data::PrepareOptions prepare{.split_batches = data_.split_batches,
+                               .dispatch_batches = data_.dispatch_batches,
                                .even_batches = data_.even_batches,
                                .use_seedable_sampler = data_.use_seedable_sampler,
                                .data_seed = data_.data_seed,
-                               .non_blocking = data_.non_blocking};
-  if (on_device) prepare.device = device();
+                               .use_stateful_dataloader = data_.use_stateful_dataloader,
+                               .non_blocking = data_.non_blocking,
+                               .already_sharded = options.already_sharded,
+                               .slice = options.slice_fn_for_dispatch,
+                               .group = group};
+  if (options.device_placement.value_or(options_.device_placement)) prepare.device = device();
   prepare.start_thread = [rank](std::function<void()> run) { return rank->start_thread(std::move(run)); };
   prepare.hooks.begin_pass = [types, group, rank] {
     for (const auto type : types) {
       if (type != random::RngType::generator) random::synchronize(type, std::nullopt, group, rank->generator());
     }
   };
-  if (std::ranges::find(types, random::RngType::generator) != types.end()) {
-    prepare.hooks.synchronize_generator = [group](at::Generator& generator) {
-      random::synchronize(random::RngType::generator, generator, group);
-    };
-  }
+  // Also without "generator" among the types (RNG-009, accepted outcome): ranks that shuffle apart would miss samples.
+  prepare.hooks.synchronize_generator = [group](at::Generator& generator) {
+    random::synchronize(random::RngType::generator, generator, group);
+  };
   const auto name = fmt::format("loader{}", registered_->num_loaders++);
   prepare.hooks.on_batch = [rank, name](const data::BatchInfo& batch) {
     auto& account = *rank->account();
@@ -138,8 +147,43 @@ std::shared_ptr<data::DataLoaderShard> Accelerator::prepare_data_loader(data::Da
     auto shared = at::full({1}, seed, at::kLong);
     return comm::broadcast(shared, group).tensor().item<std::int64_t>();
   };
-  return data::prepare_data_loader(std::move(loader), {.rank = process_index(), .size = num_processes()},
-                                   gradient_state(), prepare);
+  auto prepared = data::prepare_data_loader(std::move(loader), {.rank = process_index(), .size = num_processes()},
+                                            gradient_state(), prepare);
+  registered_->loaders.push_back(prepared);
+  return prepared;
+}
+
+data::DataLoader Accelerator::skip_first_batches(const data::DataLoader& loader, std::int64_t num_batches,
+                                                 bool every_epoch) const {
+  return data::skip_first_batches(loader, num_batches, every_epoch);
+}
+
+std::shared_ptr<data::PreparedDataLoader> Accelerator::skip_first_batches(
+    const std::shared_ptr<data::PreparedDataLoader>& loader, std::int64_t num_batches, bool every_epoch) const {
+  return data::skip_first_batches(*loader, num_batches, every_epoch);
+}
+
+data::EvenBatchesScope Accelerator::join_uneven_inputs(std::optional<bool> even_batches) const {
+  if (distributed_type() != state::DistributedType::multi_gpu) {
+    if (use_distributed()) log::warning("join_uneven_inputs has an effect on accelerators only, and none here");
+    return {};
+  }
+  if (!even_batches.value_or(data_.even_batches)) {
+    throw NotSupported({.where = "join_uneven_inputs",
+                        .expected = "even_batches=true",
+                        .got = "false: ranks that have run out of data would have to join the others' collectives",
+                        .fix = "Leave even_batches on, or drop_last."});
+  }
+  if (!even_batches) return {};
+  std::vector<std::shared_ptr<data::PreparedDataLoader>> loaders;
+  for (const auto& known : registered_->loaders) {
+    if (auto loader = known.lock()) loaders.push_back(std::move(loader));
+  }
+  data::EvenBatchesScope scope(loaders, *even_batches);
+  if (scope.num_untouched() > 0) {
+    log::warning("join_uneven_inputs: even_batches means nothing to dispatchers and iterable datasets");
+  }
+  return scope;
 }
 
 void Accelerator::begin_micro_batch() {

@@ -19,7 +19,8 @@
 #include "lockstep/accelerator/preparable.h"
 #include "lockstep/accelerator/profiler.h"
 #include "lockstep/comm/operations.h"
-#include "lockstep/data/data_loader_shard.h"
+#include "lockstep/data/even_batches_scope.h"
+#include "lockstep/data/prepared_data_loader.h"
 #include "lockstep/modules/prepared.h"
 #include "lockstep/optim/prepared_optimizer.h"
 #include "lockstep/optim/prepared_scheduler.h"
@@ -96,7 +97,7 @@ class LOCKSTEP_API Accelerator {
   /// |-----------------------------------------------------|---------------------------------------|
   /// | a module holder, or shared_ptr of a module          | modules::Prepared of it               |
   /// | an optimizer (moved), or shared_ptr of one          | shared_ptr<optim::PreparedOptimizer>  |
-  /// | data::DataLoader                                    | shared_ptr<data::DataLoaderShard>     |
+  /// | data::DataLoader                                    | shared_ptr<data::PreparedDataLoader>  |
   /// | shared_ptr of an optim::Scheduler                   | shared_ptr<optim::PreparedScheduler>  |
   /// | anything else, and what is prepared already         | itself                                |
   ///
@@ -131,6 +132,29 @@ class LOCKSTEP_API Accelerator {
       return all;
     }
   }
+
+  /// prepare() of one loader, with options of its own.
+  std::shared_ptr<data::PreparedDataLoader> prepare_data_loader(data::DataLoader loader,
+                                                                const PrepareDataLoaderOptions& options = {});
+
+  /// The loader without the first `num_batches` steps of its passes, or with every_epoch=false of the coming one alone
+  /// (data/skip_first_batches.h).
+  /// @clause DATA-105..109
+  [[nodiscard]] data::DataLoader skip_first_batches(const data::DataLoader& loader, std::int64_t num_batches,
+                                                    bool every_epoch = true) const;
+  [[nodiscard]] std::shared_ptr<data::PreparedDataLoader> skip_first_batches(
+      const std::shared_ptr<data::PreparedDataLoader>& loader, std::int64_t num_batches, bool every_epoch = true) const;
+
+  /// For a training loop in which ranks take unequal numbers of batches.
+  ///
+  /// On the CPU and for other kinds of jobs that it does not know, it warns and has no effect; for a single process it
+  /// is silent (ACC-045). On accelerators `even_batches` holds, while the result lives, for the map-style loaders
+  /// prepared so far; a loader to which it means nothing is left as it is, with a warning (ACC-045, 046).
+  /// @param even_batches  unset: as it is
+  /// @throws NotSupported  on accelerators where even_batches comes to false: ranks that have run out do not join the
+  ///                       others' collectives yet
+  /// @clause ACC-045, 046
+  [[nodiscard]] data::EvenBatchesScope join_uneven_inputs(std::optional<bool> even_batches = {}) const;
 
   /// The model without what prepare() put around it: its forward runs as it stands (AMP-010).
   template <typename Net>
@@ -294,7 +318,6 @@ class LOCKSTEP_API Accelerator {
   static void require_placement_of(std::size_t num_objects, const DevicePlacement& placement);
   std::shared_ptr<modules::ModelEngine> prepare_model(const std::shared_ptr<torch::nn::Module>& model, bool on_device);
   std::shared_ptr<optim::PreparedOptimizer> prepare_optimizer(std::shared_ptr<torch::optim::Optimizer> optimizer);
-  std::shared_ptr<data::DataLoaderShard> prepare_data_loader(data::DataLoader loader, bool on_device);
   std::shared_ptr<optim::PreparedScheduler> prepare_scheduler(std::shared_ptr<optim::Scheduler> scheduler);
 
   struct Registered;
@@ -324,7 +347,7 @@ auto Accelerator::prepare_first(Object&& object, bool on_device) {
   } else if constexpr (std::convertible_to<T, std::shared_ptr<torch::optim::Optimizer>>) {
     return prepare_optimizer(object);
   } else if constexpr (std::same_as<T, data::DataLoader>) {
-    return prepare_data_loader(object, on_device);
+    return prepare_data_loader(object, {.device_placement = on_device});
   } else {
     return T(std::forward<Object>(object));
   }

@@ -12,6 +12,7 @@
 #include "lockstep/config/kwargs_handlers.h"
 #include "lockstep/config/profile_kwargs.h"
 #include "lockstep/config/project_configuration.h"
+#include "lockstep/data/data_loader_dispatcher.h"
 
 namespace lockstep {
 
@@ -22,6 +23,7 @@ namespace lockstep {
 struct AcceleratorOptions {
   bool device_placement = true;  ///< models and batches are moved to the device
   std::optional<bool> split_batches;
+  std::optional<bool> dispatch_batches;
   std::optional<bool> even_batches;
   std::optional<std::string> mixed_precision;  ///< no, bf16, fp16, fp8; else ACCELERATE_MIXED_PRECISION, else no
   int gradient_accumulation_steps = 1;         ///< overridden by ACCELERATE_GRADIENT_ACCUMULATION_STEPS
@@ -41,6 +43,13 @@ struct AcceleratorOptions {
   config::ProjectConfiguration project_config;
   std::vector<std::string> log_with;          ///< names of trackers; none is there yet
   std::optional<std::string> dynamo_backend;  ///< "no", in any case; there is no compiler
+};
+
+/// How one loader is prepared, where it differs from the others.
+struct PrepareDataLoaderOptions {
+  std::optional<bool> device_placement;       ///< unset: the Accelerator's
+  data::SliceFunction slice_fn_for_dispatch;  ///< how a dispatched batch is cut; empty: in rows
+  bool already_sharded = false;               ///< the loader hands out this rank's part by itself
 };
 
 /// Whether each object that prepare() is given is moved to the device, in their order; instead of the Accelerator's

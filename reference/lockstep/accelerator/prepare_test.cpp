@@ -34,7 +34,7 @@ TEST(STATE_145, ResultsComeInTheOrderOfTheArguments) {
     auto [scheduler, loader, same, optimizer, model, number] =
         accelerator.prepare(schedule_of(sgd), data::DataLoader(Ids{4}), mine, sgd, net, 7);
     static_assert(std::is_same_v<decltype(model), modules::Prepared<torch::nn::LinearImpl>>);
-    static_assert(std::is_same_v<decltype(loader), std::shared_ptr<data::DataLoaderShard>>);
+    static_assert(std::is_same_v<decltype(loader), std::shared_ptr<data::PreparedDataLoader>>);
     static_assert(std::is_same_v<decltype(scheduler), std::shared_ptr<optim::PreparedScheduler>>);
     EXPECT_EQ(same, mine);
     EXPECT_EQ(number, 7);
@@ -48,7 +48,7 @@ TEST(STATE_145, OneArgumentGivesTheObjectAndNoTuple) {
   as_rank(kCpu, [] {
     Accelerator accelerator;
     const auto loader = accelerator.prepare(data::DataLoader(Ids{4}));
-    static_assert(std::is_same_v<decltype(loader), const std::shared_ptr<data::DataLoaderShard>>);
+    static_assert(std::is_same_v<decltype(loader), const std::shared_ptr<data::PreparedDataLoader>>);
     EXPECT_EQ(loader->length(), 4);
     EXPECT_EQ(accelerator.prepare(std::string("text")), "text");
   });

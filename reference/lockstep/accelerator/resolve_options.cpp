@@ -10,17 +10,21 @@
 namespace lockstep {
 namespace {
 
-// A field that still has its default says nothing; one that differs from it was given.
-bool resolve(const char* option, const std::optional<bool>& here, bool in_configuration, bool standard) {
-  if (!here) return in_configuration;
-  if (in_configuration != standard && in_configuration != *here) {
+std::optional<bool> resolve(const char* option, const std::optional<bool>& here,
+                            const std::optional<bool>& in_configuration) {
+  if (here && in_configuration && *here != *in_configuration) {
     throw InvalidArgument(
         {.where = fmt::format("Accelerator({})", option),
          .expected = "one value for the option",
-         .got = fmt::format("{} in the constructor and {} in dataloader_config", *here, in_configuration),
+         .got = fmt::format("{} in the constructor and {} in dataloader_config", *here, *in_configuration),
          .fix = "Give it in one place."});
   }
-  return *here;
+  return here ? here : in_configuration;
+}
+
+// A field that still has its default says nothing; one that differs from it was given.
+std::optional<bool> if_given(bool field, bool standard) {
+  return field == standard ? std::nullopt : std::optional(field);
 }
 
 void require_one_of_each_kind(const std::vector<config::KwargsHandler>& handlers) {
@@ -157,8 +161,12 @@ config::ProjectConfiguration project_configuration_of(const AcceleratorOptions& 
 config::DataLoaderConfiguration data_configuration_of(const AcceleratorOptions& options) {
   const config::DataLoaderConfiguration standard;
   auto data = options.dataloader_config;
-  data.split_batches = resolve("split_batches", options.split_batches, data.split_batches, standard.split_batches);
-  data.even_batches = resolve("even_batches", options.even_batches, data.even_batches, standard.even_batches);
+  data.split_batches =
+      resolve("split_batches", options.split_batches, if_given(data.split_batches, standard.split_batches))
+          .value_or(standard.split_batches);
+  data.even_batches = resolve("even_batches", options.even_batches, if_given(data.even_batches, standard.even_batches))
+                          .value_or(standard.even_batches);
+  data.dispatch_batches = resolve("dispatch_batches", options.dispatch_batches, data.dispatch_batches);
   return data;
 }
 

@@ -47,6 +47,15 @@ void check_workers(const DataLoaderOptions& options) {
   }
 }
 
+void check_iterable(const DataLoaderOptions& options) {
+  const char* expected = "an iterable dataset to decide its own order";
+  require(!options.shuffle, expected, "shuffle=true", "Shuffle in the dataset.");
+  require(!has_sampler(options) && !options.batch_sampler, expected, "a sampler", "Choose the items in the dataset.");
+  require(options.num_workers == 0, "an iterable dataset to be read by one thread",
+          c10::str("num_workers ", options.num_workers),
+          "Workers would share one stream. Pass num_workers=0, and read ahead within the dataset's next().");
+}
+
 std::shared_ptr<Sampler> make_sampler(const Dataset& dataset, const DataLoaderOptions& options) {
   if (const auto* given = std::get_if<std::shared_ptr<Sampler>>(&options.sampler)) return *given;
   if (options.shuffle) {
@@ -74,9 +83,53 @@ DataLoader::DataLoader(std::shared_ptr<Dataset> dataset, DataLoaderOptions optio
   }
 }
 
+DataLoader::DataLoader(std::shared_ptr<IterableDataset> dataset, DataLoaderOptions options)
+    : stream_(std::move(dataset)), options_(std::move(options)) {
+  require(stream_ != nullptr, "a dataset", "an empty pointer");
+  check_sampling(options_);
+  check_workers(options_);
+  check_iterable(options_);
+}
+
 std::unique_ptr<DataLoader::Pass> DataLoader::pass() const { return std::make_unique<Pass>(*this); }
 
-std::int64_t DataLoader::length() const { return batch_sampler_ ? batch_sampler_->length() : index_sampler_->length(); }
+std::int64_t DataLoader::length() const {
+  if (!is_iterable()) return batch_sampler_ ? batch_sampler_->length() : index_sampler_->length();
+  const auto items = dataset_length();
+  if (!items) {
+    throw TypeError({.where = "DataLoader::length",
+                     .expected = "a dataset that knows its size",
+                     .got = "an iterable one that does not",
+                     .fix = "Give it a size(), or count the batches of a pass."});
+  }
+  const auto batch = batch_size().value_or(1);
+  const auto batches = drop_last() ? *items / batch : (*items + batch - 1) / batch;
+  return skip_ ? skip_->left_of(batches) : batches;
+}
+
+std::optional<std::int64_t> DataLoader::dataset_length() const {
+  return is_iterable() ? stream_->size() : std::optional(dataset_->size());
+}
+
+Dataset& DataLoader::dataset() const {
+  if (dataset_) return *dataset_;
+  throw TypeError({.where = "DataLoader::dataset",
+                   .expected = "a map-style dataset",
+                   .got = "an iterable one",
+                   .fix = "Ask for iterable_dataset()."});
+}
+
+const std::shared_ptr<IterableDataset>& DataLoader::iterable_dataset() const {
+  if (stream_) return stream_;
+  throw TypeError({.where = "DataLoader::iterable_dataset",
+                   .expected = "an iterable dataset",
+                   .got = "a map-style one",
+                   .fix = "Ask for dataset()."});
+}
+
+void DataLoader::set_dataset_epoch(std::int64_t epoch) const {
+  is_iterable() ? stream_->set_epoch(epoch) : dataset_->set_epoch(epoch);
+}
 
 std::shared_ptr<Sampler> DataLoader::sampler() const {
   if (!batch_sampler_) return index_sampler_;
@@ -85,12 +138,18 @@ std::shared_ptr<Sampler> DataLoader::sampler() const {
   return lowest->sampler();
 }
 
+// A copy whose passes do not end those of the original.
+DataLoader DataLoader::changed() const {
+  auto copy = *this;
+  copy.num_passes_ = std::make_shared<std::uint64_t>(0);
+  return copy;
+}
+
 DataLoader DataLoader::with_batch_sampler(std::shared_ptr<BatchSampler> other) const {
-  auto changed = *this;
-  changed.batch_sampler_ = std::move(other);
-  changed.index_sampler_ = nullptr;
-  changed.num_passes_ = std::make_shared<std::uint64_t>(0);
-  return changed;
+  auto copy = changed();
+  copy.batch_sampler_ = std::move(other);
+  copy.index_sampler_ = nullptr;
+  return copy;
 }
 
 DataLoader DataLoader::with_sampler(std::shared_ptr<Sampler> other) const {
@@ -100,16 +159,37 @@ DataLoader DataLoader::with_sampler(std::shared_ptr<Sampler> other) const {
             "Override BatchSampler::with_sampler, or give it the wanted sampler yourself.");
     return with_batch_sampler(std::move(batches));
   }
-  auto changed = *this;
-  changed.index_sampler_ = std::move(other);
-  changed.num_passes_ = std::make_shared<std::uint64_t>(0);
-  return changed;
+  auto copy = changed();
+  copy.index_sampler_ = std::move(other);
+  return copy;
+}
+
+DataLoader DataLoader::with_iterable_dataset(std::shared_ptr<IterableDataset> other,
+                                             std::optional<std::int64_t> batch_size) const {
+  auto copy = changed();
+  copy.stream_ = std::move(other);
+  if (batch_size) copy.options_.batch_size = batch_size;
+  return copy;
+}
+
+DataLoader DataLoader::with_skip(Skip skip) const {
+  static_cast<void>(iterable_dataset());
+  auto copy = changed();
+  if (skip_) skip.num_batches += skip_->num_batches;
+  copy.skip_ = std::make_shared<Skip>(skip);
+  return copy;
+}
+
+DataLoader DataLoader::without_generator() const {
+  auto copy = *this;
+  copy.options_.generator = {};
+  return copy;
 }
 
 DataLoader DataLoader::with_thread_starter(ThreadStarter starter) const {
-  auto changed = *this;
-  changed.options_.start_thread = std::move(starter);
-  return changed;
+  auto copy = *this;
+  copy.options_.start_thread = std::move(starter);
+  return copy;
 }
 
 Value DataLoader::fetch(const Batch& batch) const {
@@ -117,6 +197,10 @@ Value DataLoader::fetch(const Batch& batch) const {
   std::vector<Value> items;
   items.reserve(batch.indices.size());
   for (const auto index : batch.indices) items.push_back(get_item(*dataset_, index));
+  return collate(items);
+}
+
+Value DataLoader::collate(const std::vector<Value>& items) const {
   return options_.collate ? options_.collate(items) : default_collate(items);
 }
 
@@ -124,7 +208,7 @@ DataLoader::Pass::Pass(DataLoader loader) : loader_(std::move(loader)), number_(
   const auto seed = random::draw_seed(loader_.options_.generator);
   if (loader_.batch_sampler_) {
     loader_.batch_sampler_->reset();
-  } else {
+  } else if (loader_.index_sampler_) {
     loader_.index_sampler_->reset();
   }
   if (loader_.num_workers() > 0) workers_ = start_workers(seed);
@@ -171,6 +255,7 @@ std::optional<LoadedBatch> DataLoader::Pass::next_loaded() {
 }
 
 std::optional<LoadedBatch> DataLoader::Pass::load_next() {
+  if (loader_.is_iterable()) return read_next();
   if (!workers_) {
     auto items = next_items();
     if (!items) return std::nullopt;
@@ -183,6 +268,33 @@ std::optional<LoadedBatch> DataLoader::Pass::load_next() {
     workers_->submit(std::move(*items));
   }
   return workers_->is_empty() ? std::nullopt : std::optional(workers_->take());
+}
+
+void DataLoader::Pass::begin_stream() {
+  auto& stream = *loader_.stream_;
+  stream.reset();
+  const auto num_skipped = loader_.skip_ ? loader_.skip_->num_batches * loader_.batch_size().value_or(1) : 0;
+  for (std::int64_t i = 0; i < num_skipped && stream.next(); ++i) {
+  }
+  reading_ = true;
+}
+
+std::optional<LoadedBatch> DataLoader::Pass::read_next() {
+  if (!reading_) begin_stream();
+  auto& stream = *loader_.stream_;
+  const auto wanted = static_cast<std::size_t>(loader_.batch_size().value_or(1));
+  std::vector<Value> items;
+  while (items.size() < wanted) {
+    auto item = stream.next();
+    if (!item) break;
+    items.push_back(*std::move(item));
+  }
+  const bool is_short = items.size() < wanted;
+  if (items.empty() || (is_short && loader_.drop_last())) {
+    if (loader_.skip_) loader_.skip_->exhaust();
+    return std::nullopt;
+  }
+  return LoadedBatch{.value = loader_.batch_size() ? loader_.collate(items) : std::move(items.front()), .items = {}};
 }
 
 std::optional<Batch> DataLoader::Pass::next_items() {

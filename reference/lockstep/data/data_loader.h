@@ -15,7 +15,9 @@
 #include "lockstep/data/batch_sampler.h"
 #include "lockstep/data/collate.h"
 #include "lockstep/data/dataset.h"
+#include "lockstep/data/iterable_dataset.h"
 #include "lockstep/data/pass_iterator.h"
+#include "lockstep/data/skip_batch_sampler.h"
 #include "lockstep/data/worker_pool.h"
 
 namespace lockstep::data {
@@ -42,10 +44,10 @@ struct DataLoaderOptions {
 /// A batch and what is in it.
 struct LoadedBatch {
   Value value;
-  Batch items;
+  Batch items;  ///< without indices, if the dataset is iterable
 };
 
-/// Hands out a map-style dataset batch by batch.
+/// Hands out a dataset batch by batch.
 ///
 ///     DataLoader loader(dataset, {.batch_size = 32, .shuffle = true, .num_workers = 2});
 ///     for (auto& batch : loader) step(batch[0].tensor(), batch[1].tensor());
@@ -58,6 +60,10 @@ struct LoadedBatch {
 /// that both shuffle alike after the same seed. Copies share dataset and samplers. A sampler has one cursor: beginning
 /// a pass ends the one before, whose next() then throws RuntimeError.
 ///
+/// An iterable dataset decides its order itself: it takes neither shuffle nor a sampler. Nor does it take workers: in
+/// PyTorch each worker has a copy of the stream and all of it is seen several times, unless the dataset divides itself;
+/// threads would tear one stream apart. A dataset that wants to read ahead does so within its `next()`.
+///
 /// @throws InvalidArgument  for options that exclude each other or are out of range; the message names them
 /// @clause DATA-008, DATA-013
 /// @source PyTorch, torch.utils.data.DataLoader
@@ -69,6 +75,12 @@ class LOCKSTEP_API DataLoader {
   explicit DataLoader(Source&& dataset, DataLoaderOptions options = {})
       : DataLoader(make_dataset(std::forward<Source>(dataset)), std::move(options)) {}
   explicit DataLoader(std::shared_ptr<Dataset> dataset, DataLoaderOptions options = {});
+  /// @param dataset  anything with reset() and next(), by value or as a shared_ptr (make_iterable_dataset)
+  template <typename Source>
+  requires requires(Source&& source) { make_iterable_dataset(std::forward<Source>(source)); }
+  explicit DataLoader(Source&& dataset, DataLoaderOptions options = {})
+      : DataLoader(make_iterable_dataset(std::forward<Source>(dataset)), std::move(options)) {}
+  explicit DataLoader(std::shared_ptr<IterableDataset> dataset, DataLoaderOptions options = {});
 
   class Pass;
   using Iterator = PassIterator<Pass>;
@@ -79,15 +91,24 @@ class LOCKSTEP_API DataLoader {
   [[nodiscard]] std::default_sentinel_t end() const { return {}; }
 
   /// Batches of a pass; items, without batches.
+  /// @throws TypeError  for an iterable dataset that does not know its size
   [[nodiscard]] std::int64_t length() const;
-  [[nodiscard]] Dataset& dataset() const { return *dataset_; }
+  /// Items of the dataset; unset if an iterable one does not know.
+  [[nodiscard]] std::optional<std::int64_t> dataset_length() const;
+  [[nodiscard]] bool is_iterable() const { return stream_ != nullptr; }
+  /// The map-style dataset. @throws TypeError  if it is iterable
+  [[nodiscard]] Dataset& dataset() const;
+  /// The iterable dataset. @throws TypeError  if it is map-style
+  [[nodiscard]] const std::shared_ptr<IterableDataset>& iterable_dataset() const;
+  /// Tells the dataset the epoch, if it follows epochs.
+  void set_dataset_epoch(std::int64_t epoch) const;
   /// What batches are made by; none without batches. A sampler of whole batches stands here too.
   [[nodiscard]] const std::shared_ptr<BatchSampler>& batch_sampler() const { return batch_sampler_; }
   /// What the indices come from, seen through batch samplers; none if a batch sampler makes them up.
   [[nodiscard]] std::shared_ptr<Sampler> sampler() const;
   /// As given: unset with a batch_sampler, even if that one has a size (PyTorch's DataLoader.batch_size).
   [[nodiscard]] std::optional<std::int64_t> batch_size() const { return options_.batch_size; }
-  [[nodiscard]] bool drop_last() const { return batch_sampler_ && batch_sampler_->drop_last(); }
+  [[nodiscard]] bool drop_last() const { return batch_sampler_ ? batch_sampler_->drop_last() : options_.drop_last; }
   [[nodiscard]] int num_workers() const { return options_.num_workers; }
   [[nodiscard]] const DataLoaderOptions& options() const { return options_; }
 
@@ -96,13 +117,25 @@ class LOCKSTEP_API DataLoader {
   /// The same loader, all else kept, in another order. The original and its samplers stay as they are.
   /// @throws InvalidArgument  if the batch sampler is one that cannot be made over another sampler
   [[nodiscard]] DataLoader with_sampler(std::shared_ptr<Sampler> other) const;
+  /// The same loader, all else kept, over another stream, in batches of another size if one is given.
+  [[nodiscard]] DataLoader with_iterable_dataset(std::shared_ptr<IterableDataset> other,
+                                                 std::optional<std::int64_t> batch_size = std::nullopt) const;
+  /// The same loader without the first batches of its stream, which are read but not handed out; on top of those that
+  /// this one skips. @throws TypeError  for a map-style dataset, whose batch sampler can be changed instead
+  [[nodiscard]] DataLoader with_skip(Skip skip) const;
+  /// The same loader, which draws the number of each pass from the default generator. Its sampler keeps its own.
+  [[nodiscard]] DataLoader without_generator() const;
   /// The same loader, its workers started another way.
   [[nodiscard]] DataLoader with_thread_starter(ThreadStarter starter) const;
 
  private:
   Value fetch(const Batch& batch) const;
+  [[nodiscard]] Value collate(const std::vector<Value>& items) const;
+  [[nodiscard]] DataLoader changed() const;
 
-  std::shared_ptr<Dataset> dataset_;
+  std::shared_ptr<Dataset> dataset_;         // the one,
+  std::shared_ptr<IterableDataset> stream_;  // or the other
+  std::shared_ptr<Skip> skip_;               // of the stream; shared with the passes, which end it
   DataLoaderOptions options_;
   std::shared_ptr<Sampler> index_sampler_;  // without batches
   std::shared_ptr<BatchSampler> batch_sampler_;
@@ -124,9 +157,12 @@ class LOCKSTEP_API DataLoader::Pass {
   std::unique_ptr<Pool> start_workers(std::int64_t seed);
   std::optional<Batch> next_items();
   std::optional<LoadedBatch> load_next();
+  std::optional<LoadedBatch> read_next();
+  void begin_stream();
 
   DataLoader loader_;
   std::uint64_t number_;
+  bool reading_ = false;  // the stream's pass begins with its first batch: who reads nothing leaves it alone
   std::unique_ptr<Pool> workers_;
   bool over_ = false;
 };

@@ -1,33 +1,68 @@
 #include "lockstep/data/data_loader_shard.h"
 
+#include "lockstep/data/iterable_dataset_shard.h"
 #include "lockstep/value/tensor_ops.h"
 
 namespace lockstep::data {
+namespace {
+
+PassOptions pass_options_of(const DataLoaderShardOptions& options) {
+  return {.skip_batches = options.skip_batches,
+          .use_stateful_dataloader = options.use_stateful_dataloader,
+          .on_batch = options.hooks.on_batch};
+}
+
+/// The sampler under a batch sampler's wrappers; none if it is not wrapped.
+std::shared_ptr<Sampler> sampler_inside(const BatchSampler& outermost) {
+  auto inside = outermost.wrapped();
+  while (inside && inside->wrapped()) inside = inside->wrapped();
+  return inside ? inside->sampler() : nullptr;
+}
+
+}  // namespace
+
+// Moves batches to the device as they come, so that a copy that does not block runs beside the reading of the next one.
+class DataLoaderShard::ShardReader final : public Reader {
+ public:
+  ShardReader(std::unique_ptr<DataLoader::Pass> batches, const DataLoaderShardOptions& options)
+      : batches_(std::move(batches)), options_(options) {}
+
+  std::optional<LoadedBatch> read() override {
+    auto batch = batches_->next_loaded();
+    if (batch && options_.device) {
+      batch->value = value::send_to_device(batch->value, *options_.device, {.non_blocking = options_.non_blocking});
+    }
+    return batch;
+  }
+  LoadedBatch finish(LoadedBatch batch, bool /*is_last*/) override { return batch; }
+
+ private:
+  std::unique_ptr<DataLoader::Pass> batches_;
+  const DataLoaderShardOptions& options_;
+};
 
 DataLoaderShard::DataLoaderShard(DataLoader loader, state::GradientState& gradient_state,
                                  DataLoaderShardOptions options)
-    : loader_(std::move(loader)), gradient_state_(gradient_state), options_(std::move(options)) {}
-
-std::unique_ptr<DataLoaderShard::Pass> DataLoaderShard::pass() { return std::make_unique<Pass>(*this); }
-
-DataLoaderShard::Iterator DataLoaderShard::begin() { return Iterator(pass()); }
+    : PreparedDataLoader(std::move(loader), gradient_state, pass_options_of(options)), options_(std::move(options)) {}
 
 std::optional<std::int64_t> DataLoaderShard::total_batch_size() const {
   if (options_.foreign_total_batch_size) return options_.foreign_total_batch_size;
+  if (loader().is_iterable()) {
+    const auto* shard = dynamic_cast<const IterableDatasetShard*>(loader().iterable_dataset().get());
+    return shard != nullptr ? shard->total_batch_size() : batch_size();
+  }
   return batch_sampler() ? batch_sampler()->total_batch_size() : std::nullopt;
 }
 
-void DataLoaderShard::set_epoch(std::int64_t epoch) {
-  iteration_ = epoch;
-  std::shared_ptr<Sampler> inside_shard;
+void DataLoaderShard::forward_epoch(std::int64_t epoch) {
   if (batch_sampler()) {
     batch_sampler()->set_epoch(epoch);
-    if (const auto wrapped = batch_sampler()->wrapped()) inside_shard = wrapped->sampler();
   } else if (const auto indices = sampler()) {
     indices->set_epoch(epoch);
   }
-  const bool taken_inside = inside_shard && inside_shard->set_epoch(epoch);
-  if (!taken_inside) dataset().set_epoch(epoch);
+  const auto inside = batch_sampler() ? sampler_inside(*batch_sampler()) : nullptr;
+  const bool taken_inside = inside && inside->set_epoch(epoch);
+  if (!taken_inside) loader().set_dataset_epoch(epoch);
 }
 
 void DataLoaderShard::synchronize() {
@@ -37,60 +72,22 @@ void DataLoaderShard::synchronize() {
   if (hooks.synchronize_generator && generator.defined()) hooks.synchronize_generator(generator);
 }
 
-void DataLoaderShard::enter_pass() {
-  *status_ = {.end_of_dataloader = false, .remainder = known_remainder()};
-  gradient_state_.add_dataloader(status_);
-  set_epoch(iteration_);
+std::unique_ptr<PreparedDataLoader::Reader> DataLoaderShard::begin_reading(const DataLoader& loader) {
+  return std::make_unique<ShardReader>(loader.pass(), options_);
 }
 
-void DataLoaderShard::exhaust_pass() {
-  ++iteration_;
-  leave_pass();
-}
-
-void DataLoaderShard::leave_pass() { gradient_state_.remove_dataloader(status_); }
-
-// Counted in what a pass visits: the dataset, unless a sampler visits some of it, or some of it twice.
+// Counted in what a pass visits: the dataset, unless a sampler visits some of it, or some of it twice. Of a stream,
+// what this rank visits: all of it on one rank, full batches on several.
 std::int64_t DataLoaderShard::known_remainder() const {
-  const auto total = total_batch_size();
+  const auto total = loader().is_iterable() ? batch_size() : total_batch_size();
   if (!total || *total < 1 || drop_last() || options_.foreign_total_batch_size) return -1;
-  return batch_sampler()->num_indices().value_or(total_dataset_length()) % *total;
+  const auto visited = batch_sampler() ? batch_sampler()->num_indices() : std::nullopt;
+  const auto items = visited ? visited : loader().dataset_length();
+  return items ? *items % *total : -1;
 }
 
-DataLoaderShard::Pass::Pass(DataLoaderShard& owner) : owner_(owner) {
-  owner_.synchronize();
-  owner_.enter_pass();
-  batches_ = owner_.loader_.pass();
-  ahead_ = batches_->next_loaded();
-  over_ = !ahead_;
-  if (over_) owner_.leave_pass();
-}
-
-std::optional<Value> DataLoaderShard::Pass::next() {
-  while (ahead_) {
-    auto current = advance();
-    const auto step = step_++;
-    if (step < owner_.options_.skip_batches) continue;
-    const BatchInfo info{.items = current.items, .epoch = owner_.iteration_, .step = step, .is_last = !ahead_};
-    if (owner_.options_.hooks.on_batch) owner_.options_.hooks.on_batch(info);
-    return std::move(current.value);
-  }
-  if (!over_) owner_.exhaust_pass();
-  over_ = true;
-  return std::nullopt;
-}
-
-// Hands out the batch that was read ahead, moved to the device, and reads the next one: only then is it known whether
-// this one is the last.
-LoadedBatch DataLoaderShard::Pass::advance() {
-  auto current = std::move(*ahead_);
-  ahead_.reset();
-  if (const auto device = owner_.options_.device) {
-    current.value = value::send_to_device(current.value, *device, {.non_blocking = owner_.options_.non_blocking});
-  }
-  ahead_ = batches_->next_loaded();
-  if (!ahead_) owner_.status_->end_of_dataloader = true;
-  return current;
+std::shared_ptr<PreparedDataLoader> DataLoaderShard::another() const {
+  return std::make_shared<DataLoaderShard>(loader(), gradient_state(), options_);
 }
 
 }  // namespace lockstep::data

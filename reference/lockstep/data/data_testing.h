@@ -12,6 +12,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/batch_sampler_shard.h"
+#include "lockstep/data/iterable_dataset.h"
 #include "lockstep/value/value.h"
 
 // What the tests of this folder share: the smallest dataset, samplers that are lists, and ways to drain a pass.
@@ -27,6 +28,28 @@ struct Ids {
   std::size_t count;
   [[nodiscard]] std::size_t size() const { return count; }
   [[nodiscard]] at::Tensor get(std::size_t i) const { return id(i); }
+};
+
+/// The numbers 0 ... count-1 as a stream, of known length if `sized`. Counts what is read.
+class Count final : public IterableDataset {
+ public:
+  explicit Count(std::int64_t count, bool sized = false) : count_(count), sized_(sized) {}
+  void reset() override { next_ = 0; }
+  std::optional<Value> next() override {
+    if (next_ == count_) return std::nullopt;
+    ++num_reads;
+    return id(static_cast<std::size_t>(next_++));
+  }
+  [[nodiscard]] std::optional<std::int64_t> size() const override {
+    return sized_ ? std::optional(count_) : std::nullopt;
+  }
+
+  std::int64_t num_reads = 0;
+
+ private:
+  std::int64_t count_;
+  bool sized_;
+  std::int64_t next_ = 0;
 };
 
 /// Hands out a list of indices, the same in every pass.
@@ -71,6 +94,14 @@ inline Indices drain(Sampler& sampler) {
   sampler.reset();
   while (const auto index = sampler.next()) indices.push_back(*index);
   return indices;
+}
+
+/// One pass over a stream of numbers.
+inline Indices drain(IterableDataset& dataset) {
+  Indices items;
+  dataset.reset();
+  while (const auto item = dataset.next()) items.push_back(item->tensor().item<std::int64_t>());
+  return items;
 }
 
 /// One pass over a batch sampler: its batches' indices.

@@ -1,11 +1,9 @@
-// Everything Accelerate 1.15 was recorded to do here (fixtures/golden/data_sharding.json, meanings in gen_data.py).
+// Everything Accelerate 1.15 was recorded to do with map-style datasets that every rank reads
+// (fixtures/golden/data_sharding.json, meanings in gen_data.py).
 #include <gtest/gtest.h>
 
-#include <fstream>
-#include <iostream>
-#include <nlohmann/json.hpp>
-
 #include "lockstep/data/data_testing.h"
+#include "lockstep/data/golden_records.h"
 #include "lockstep/data/prepare_data_loader.h"
 #include "lockstep/data/seedable_sampler.h"
 
@@ -14,30 +12,9 @@ namespace {
 
 using nlohmann::json;
 using test::Batches;
+using test::compare_all;
+using test::flag;
 using test::Indices;
-
-const json& golden() {
-  static const json document = [] {
-    std::ifstream file(LOCKSTEP_FIXTURES "/golden/data_sharding.json");
-    return json::parse(file);
-  }();
-  return document;
-}
-
-/// Compares each record of a section, and says how many there were: fewer than recorded is a failure.
-void compare_all(const std::string& section, int expected, const std::function<void(const json&)>& compare) {
-  int compared = 0;
-  for (const auto& record : golden().at(section)) {
-    SCOPED_TRACE(record.dump());
-    compare(record);
-    ++compared;
-    if (testing::Test::HasFailure()) break;  // one record says enough
-  }
-  std::cout << section << ": " << compared << " records compared\n";
-  EXPECT_GE(compared, expected);
-}
-
-bool flag(const json& record, const char* name) { return record.at(name).get<int>() != 0; }
 
 ShardOptions shard_options(const json& record) {
   return {.split_batches = flag(record, "split"), .even_batches = flag(record, "even")};

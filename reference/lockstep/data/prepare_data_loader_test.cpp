@@ -33,6 +33,10 @@ Ranks pass_of_ranks(int world_size, const std::function<DataLoader(World)>& make
   return ranks;
 }
 
+const DataLoaderShardOptions& shard_options(const std::shared_ptr<PreparedDataLoader>& prepared) {
+  return dynamic_cast<const DataLoaderShard&>(*prepared).options();
+}
+
 std::function<DataLoader(World)> ids(std::size_t n, DataLoaderOptions options) {
   return [=](World) { return DataLoader(Ids{n}, options); };
 }
@@ -149,7 +153,7 @@ TEST(DATA_013, KeepsTheLoadersOtherOptions) {
 TEST(DATA_018, PassesDeviceAndNonBlockingOn) {
   GradientState state;
   const auto prepared = prepare_data_loader(DataLoader(Ids{4}), {}, state, {.device = at::kMeta, .non_blocking = true});
-  EXPECT_TRUE(prepared->options().non_blocking);
+  EXPECT_TRUE(shard_options(prepared).non_blocking);
   for (auto& batch : *prepared) EXPECT_TRUE(batch.tensor().is_meta());
   const auto in_place = prepare_data_loader(DataLoader(Ids{4}), {}, state);
   for (auto& batch : *in_place) EXPECT_TRUE(batch.tensor().is_cpu());
@@ -240,7 +244,8 @@ TEST(RNG_006, AUsersGeneratorIsTheSynchronisedOne) {
   GradientState state;
   const auto generator = random::make_generator(3);
   const DataLoader loader(Ids{6}, {.shuffle = true, .generator = generator});
-  EXPECT_EQ(prepare_data_loader(loader, {.rank = 0, .size = 2}, state)->options().synchronized_generator, generator);
+  const auto prepared = prepare_data_loader(loader, {.rank = 0, .size = 2}, state);
+  EXPECT_EQ(shard_options(prepared).synchronized_generator, generator);
 }
 
 // RNG-007: nothing to synchronise, and nothing drawn, on one rank, in order, or with a seedable sampler.
@@ -251,7 +256,7 @@ TEST(RNG_007, NothingIsSynchronisedWithoutNeed) {
     const DataLoader loader(Ids{6}, {.shuffle = shuffle});
     const auto prepared = prepare_data_loader(loader, {.rank = 0, .size = world_size}, state,
                                               {.use_seedable_sampler = seedable, .data_seed = 1});
-    EXPECT_FALSE(prepared->options().synchronized_generator.defined());
+    EXPECT_FALSE(shard_options(prepared).synchronized_generator.defined());
     const auto next_draw = random::draw_seed();
     torch::manual_seed(7);
     EXPECT_EQ(next_draw, random::draw_seed());
@@ -273,7 +278,7 @@ TEST(RNG_007, NothingIsSynchronisedWithUseSeedableSampler) {
     const DataLoader loader(Ids{2}, {.sampler = std::make_shared<Own>()});
     const auto prepared =
         prepare_data_loader(loader, {.rank = 0, .size = 2}, state, {.use_seedable_sampler = seedable});
-    EXPECT_EQ(prepared->options().synchronized_generator.defined(), !seedable);
+    EXPECT_EQ(shard_options(prepared).synchronized_generator.defined(), !seedable);
   }
 }
 

@@ -1,0 +1,154 @@
+#include "lockstep/data/prepared_data_loader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "lockstep/base/error.h"
+#include "lockstep/data/skip_first_batches.h"
+#include "lockstep/random/generator.h"
+
+namespace lockstep::data {
+namespace {
+
+constexpr const char* kNumYielded = "_num_yielded";
+constexpr const char* kFinished = "_iterator_finished";
+constexpr const char* kIteration = "iteration";
+constexpr const char* kGenerator = "generator";
+
+/// Whatever decides the order of a pass; undefined if nothing does, or a seed and the epoch do.
+at::Generator generator_of_order(const DataLoader& loader) {
+  const auto sampler = loader.sampler();
+  const auto* slot = loader.is_iterable() ? loader.iterable_dataset()->generator()
+                     : sampler            ? sampler->generator()
+                                          : nullptr;
+  return slot != nullptr ? *slot : at::Generator();
+}
+
+}  // namespace
+
+PreparedDataLoader::~PreparedDataLoader() = default;
+PreparedDataLoader::Reader::~Reader() = default;
+
+PreparedDataLoader::PreparedDataLoader(DataLoader loader, state::GradientState& gradient_state, PassOptions options)
+    : loader_(std::move(loader)), gradient_state_(gradient_state), pass_options_(std::move(options)) {}
+
+std::unique_ptr<PreparedDataLoader::Pass> PreparedDataLoader::pass() { return std::make_unique<Pass>(*this); }
+
+PreparedDataLoader::Iterator PreparedDataLoader::begin() { return Iterator(pass()); }
+
+std::int64_t PreparedDataLoader::total_dataset_length() const {
+  if (const auto length = loader_.dataset_length()) return *length;
+  throw TypeError({.where = "total_dataset_length",
+                   .expected = "a dataset that knows its size",
+                   .got = "an iterable one that does not",
+                   .fix = "Give it a size()."});
+}
+
+void PreparedDataLoader::set_epoch(std::int64_t epoch) {
+  if (progress_.iteration != epoch) progress_ = {.num_steps = 0, .finished = false, .iteration = epoch};
+  iteration_ = epoch;
+  forward_epoch(epoch);
+}
+
+std::shared_ptr<PreparedDataLoader> PreparedDataLoader::skip_first_batches(std::int64_t num_batches,
+                                                                           bool every_epoch) const {
+  static_cast<void>(data::skip_first_batches(loader_, 0));  // refuses a loader without batches
+  auto skipped = another();
+  skipped->iteration_ = iteration_;
+  skipped->skip_ = {.num_batches = skip_.num_batches + num_batches, .every_epoch = every_epoch};
+  return skipped;
+}
+
+void PreparedDataLoader::require_stateful(const char* where) const {
+  if (pass_options_.use_stateful_dataloader) return;
+  throw AttributeError({.where = where,
+                        .expected = "a loader prepared with use_stateful_dataloader=true",
+                        .got = "one without state",
+                        .fix = "Set it in the DataLoaderConfiguration, or use skip_first_batches."});
+}
+
+Value PreparedDataLoader::state_dict() const {
+  require_stateful("state_dict");
+  return Value::dict({{kNumYielded, reads() ? progress_.num_steps * batches_per_step() : 0},
+                      {kFinished, progress_.finished},
+                      {kIteration, progress_.iteration},
+                      {kGenerator, progress_.generator}});
+}
+
+void PreparedDataLoader::load_state_dict(const Value& state) {
+  require_stateful("load_state_dict");
+  const bool finished = state[kFinished].boolean();
+  const auto num_yielded = state[kNumYielded].integer();
+  const auto iteration = state[kIteration].integer();
+  const auto& generator = state[kGenerator];
+  iteration_ = finished ? iteration + 1 : iteration;
+  resume_at_ = finished ? 0 : num_yielded / batches_per_step();
+  resume_order_ = finished || generator.is_none() ? at::Tensor() : generator.tensor();
+  progress_ = {.num_steps = resume_at_, .finished = false, .iteration = iteration_, .generator = resume_order_};
+}
+
+// The inner loader from the step at which this pass begins.
+DataLoader PreparedDataLoader::take_up() {
+  const auto first_step = std::max({resume_at_, skip_.num_batches, std::int64_t{0}});
+  resume_at_ = 0;
+  progress_ = {.num_steps = first_step, .finished = false, .iteration = iteration_, .generator = begin_order()};
+  return first_step == 0 ? loader_ : data::skip_first_batches(loader_, first_step * batches_per_step());
+}
+
+// Puts the generator where a saved pass began, and notes where it stands.
+at::Tensor PreparedDataLoader::begin_order() {
+  const auto generator = generator_of_order(loader_);
+  const auto saved = std::exchange(resume_order_, at::Tensor());
+  if (!pass_options_.use_stateful_dataloader || !generator.defined()) return {};
+  if (saved.defined()) random::set_state(generator, saved);
+  return random::get_state(generator);
+}
+
+void PreparedDataLoader::enter_pass() {
+  *status_ = {.end_of_dataloader = false, .remainder = known_remainder()};
+  gradient_state_.add_dataloader(status_);
+  set_epoch(iteration_);
+}
+
+void PreparedDataLoader::exhaust_pass() {
+  ++iteration_;
+  skip_.exhaust();
+  leave_pass();
+}
+
+void PreparedDataLoader::leave_pass() { gradient_state_.remove_dataloader(status_); }
+
+PreparedDataLoader::Pass::Pass(PreparedDataLoader& owner) : owner_(owner) {
+  owner_.synchronize();
+  owner_.enter_pass();
+  reader_ = owner_.begin_reading(owner_.take_up());
+  ahead_ = reader_->read();
+  over_ = !ahead_;
+  if (over_) owner_.leave_pass();
+}
+
+std::optional<Value> PreparedDataLoader::Pass::next() {
+  while (ahead_) {
+    auto current = advance();
+    const auto step = step_++;
+    if (step < owner_.pass_options_.skip_batches) continue;
+    const BatchInfo info{.items = current.items, .epoch = owner_.iteration_, .step = step, .is_last = !ahead_};
+    if (owner_.pass_options_.on_batch) owner_.pass_options_.on_batch(info);
+    return std::move(current.value);
+  }
+  if (!over_) owner_.exhaust_pass();
+  over_ = true;
+  return std::nullopt;
+}
+
+// Hands out the batch that was read ahead, and reads the next one: only then is it known whether this one is the last.
+LoadedBatch PreparedDataLoader::Pass::advance() {
+  auto current = *std::exchange(ahead_, std::nullopt);
+  ahead_ = reader_->read();
+  if (!ahead_) owner_.status_->end_of_dataloader = true;
+  ++owner_.progress_.num_steps;
+  owner_.progress_.finished = !ahead_;
+  return reader_->finish(std::move(current), /*is_last=*/!ahead_);
+}
+
+}  // namespace lockstep::data

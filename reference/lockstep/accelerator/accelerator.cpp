@@ -45,7 +45,7 @@ Accelerator::Accelerator(const AcceleratorOptions& options)
     const auto kwargs = config::handler_or_default<config::GradScalerKwargs>(options.kwargs_handlers);
     scaler_ = std::make_shared<precision::GradScaler>(kwargs, device());
   }
-  for (const auto& word : options.rng_types) registered_->rng_types.push_back(random::rng_type_from(word));
+  registered_->rng_types = rng_types_of(options);
   auto& gradients = gradient_state();
   gradients.num_steps = plugin.num_steps;
   gradients.adjust_scheduler = plugin.adjust_scheduler;

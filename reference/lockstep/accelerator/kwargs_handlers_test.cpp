@@ -40,7 +40,8 @@ TEST(KW_005, DefaultsOfDdp) {
   const DistributedDataParallelKwargs kwargs;
   EXPECT_EQ(kwargs.dim, 0);
   EXPECT_TRUE(kwargs.broadcast_buffers);
-  EXPECT_EQ(kwargs.bucket_cap_mb, std::nullopt) << "25, with a first bucket of 1";
+  EXPECT_EQ(kwargs.bucket_cap_mb, 25);
+  EXPECT_EQ(to_kwargs(DistributedDataParallelKwargs{.bucket_cap_mb = 25}), Value::dict({}));
   EXPECT_FALSE(kwargs.find_unused_parameters || kwargs.check_reduction || kwargs.gradient_as_bucket_view ||
                kwargs.static_graph);
   EXPECT_EQ(kwargs.comm_hook, config::DdpCommunicationHookType::no);
@@ -90,6 +91,23 @@ TEST(AMP_009, TwoHandlersOfOneKindAreRefused) {
                  InvalidArgument);
     EXPECT_FALSE(state::AcceleratorState::is_initialized());
     EXPECT_NO_THROW(Accelerator({.kwargs_handlers = {AutocastKwargs{}, GradScalerKwargs{}}}));
+  });
+}
+
+TEST(KwargsHandlers, ARefusalLeavesTheRankAsItWas) {
+  as_rank(kCpu, [] {
+    for (const AcceleratorOptions& refused :
+         {AcceleratorOptions{.mixed_precision = "fp16", .kwargs_handlers = {GradScalerKwargs{.growth_factor = 1}}},
+          AcceleratorOptions{.mixed_precision = "bf16", .rng_types = {"dice"}},
+          AcceleratorOptions{.split_batches = true,
+          .dataloader_config = {.split_batches = false},
+          .logging_dir = "a",
+          .project_config = {.logging_dir = "b"}},
+          AcceleratorOptions{.gradient_accumulation_steps = 2,
+          .gradient_accumulation_plugin = config::GradientAccumulationPlugin{.num_steps = 3}}}) {
+      EXPECT_THROW(Accelerator{refused}, Error);
+      EXPECT_FALSE(state::AcceleratorState::is_initialized());
+    }
   });
 }
 

@@ -13,6 +13,7 @@
 #include <optional>
 #include <set>
 #include <system_error>
+#include <utility>
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/logging.h"
@@ -40,6 +41,12 @@ std::set<ActivityType> activities_of(const config::ProfileKwargs& kwargs) {
     } else if (kwargs.activities) {
       log::warning("ProfileKwargs(activities): 'cuda' is not recorded, for there is no CUDA device");
     }
+  }
+  if (activities.empty()) {
+    throw InvalidArgument({.where = "ProfileKwargs(activities)",
+                           .expected = "one that can be recorded here",
+                           .got = fmt::format("{}", fmt::join(*kwargs.activities, ", ")),
+                           .fix = "Add 'cpu', or leave activities out."});
   }
   return activities;
 }
@@ -108,6 +115,12 @@ struct Profiler::Recording {
     state = State::idle;
   }
 
+  // One that was prepared can only be ended once it runs.
+  void discard() {
+    if (state == State::prepared) start();
+    stop();
+  }
+
   OneAtATime only_one;
   ProfilerConfig config;
   std::set<ActivityType> activities;
@@ -129,8 +142,8 @@ Profiler::Profiler(config::ProfileKwargs kwargs, comm::ProcessGroup group)
 Profiler::~Profiler() noexcept(false) {
   if (std::uncaught_exceptions() == exceptions_at_start_) {
     end();
-  } else if (recording_->state == Recording::State::running) {
-    recording_->stop();
+  } else if (recording_->state != Recording::State::idle) {
+    recording_->discard();
   }
 }
 
@@ -145,11 +158,10 @@ void Profiler::step() {
 }
 
 void Profiler::move_to(ProfilerAction next) {
-  if (action_ == ProfilerAction::record_and_save) {
+  if (std::exchange(action_, next) == ProfilerAction::record_and_save) {
     recording_->stop();
     if (kwargs_.on_trace_ready) kwargs_.on_trace_ready(*this);
   }
-  action_ = next;
   const auto state = recording_->state;
   if (next == ProfilerAction::warmup && state == Recording::State::idle) recording_->prepare();
   if (next != ProfilerAction::record && next != ProfilerAction::record_and_save) return;
@@ -170,12 +182,21 @@ void Profiler::end() {
     if (is_ready && kwargs_.on_trace_ready) kwargs_.on_trace_ready(*this);
   }
   if (!kwargs_.output_trace_dir) return;
-  const auto folder = std::filesystem::path(*kwargs_.output_trace_dir);
+  std::exception_ptr failure;  // the other ranks wait for this one, however its export ends
+  try {
+    export_to(*kwargs_.output_trace_dir);
+  } catch (...) {
+    failure = std::current_exception();
+  }
+  if (group_) group_.barrier().wait();
+  if (failure) std::rethrow_exception(failure);
+}
+
+void Profiler::export_to(const std::filesystem::path& folder) {
   std::error_code error;
   std::filesystem::create_directories(folder, error);
   require_written(error, folder);
   export_chrome_trace(folder / fmt::format("profile_{}.json", group_ ? group_.rank() : 0));
-  if (group_) group_.barrier().wait();
 }
 
 void Profiler::export_chrome_trace(const std::string& file) {
@@ -187,9 +208,11 @@ void Profiler::export_chrome_trace(const std::string& file) {
   }
   std::error_code error;
   if (recording_->saved_as) {
+    if (std::filesystem::equivalent(*recording_->saved_as, file, error)) return;
     std::filesystem::copy_file(*recording_->saved_as, file, std::filesystem::copy_options::overwrite_existing, error);
     return require_written(error, file);
   }
+  std::filesystem::remove(file, error);
   recording_->result->save(file);  // which says nothing when it cannot
   if (!std::filesystem::exists(file)) require_written(std::make_error_code(std::errc::io_error), file);
   recording_->saved_as = file;

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <filesystem>
 #include <memory>
 #include <string>
 
@@ -58,6 +59,7 @@ class LOCKSTEP_API Profiler {
   [[nodiscard]] ProfilerAction action_now() const;
   void move_to(ProfilerAction next);
   void end();
+  void export_to(const std::filesystem::path& folder);
   void begin_step_mark();
 
   config::ProfileKwargs kwargs_;

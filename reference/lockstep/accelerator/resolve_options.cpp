@@ -6,6 +6,7 @@
 #include <set>
 
 #include "lockstep/base/error.h"
+#include "lockstep/precision/grad_scaler.h"
 
 namespace lockstep {
 namespace {
@@ -139,10 +140,26 @@ precision::Policy::Options precision_of(const AcceleratorOptions& options, c10::
   return policy;
 }
 
-state::AcceleratorStateOptions state_options_of(const AcceleratorOptions& options) {
-  refuse_what_is_not_there(options, state::RankContext::current().environment());
+namespace {
+
+// Everything that the other functions here refuse, before there is a state that would have to be taken back.
+void require_valid(const AcceleratorOptions& options) {
   static_cast<void>(ddp_kwargs_of(options));
   static_cast<void>(precision_of(options));
+  static_cast<void>(profile_kwargs_of(options));
+  static_cast<void>(project_configuration_of(options));
+  static_cast<void>(data_configuration_of(options));
+  static_cast<void>(accumulation_of(options, state::RankContext::current().environment()));
+  static_cast<void>(rng_types_of(options));
+  const auto scaler = config::handler_or_default<config::GradScalerKwargs>(options.kwargs_handlers);
+  static_cast<void>(precision::GradScaler(scaler, at::kCPU));
+}
+
+}  // namespace
+
+state::AcceleratorStateOptions state_options_of(const AcceleratorOptions& options) {
+  refuse_what_is_not_there(options, state::RankContext::current().environment());
+  require_valid(options);
   const auto kwargs = handler_of(options, "init_process_group_kwargs", options.init_process_group_kwargs);
   require_environment_rendezvous(kwargs.init_method);
   const auto timeout = one_of("timeout", options.timeout, "init_process_group_kwargs", kwargs.timeout);
@@ -156,6 +173,12 @@ config::ProjectConfiguration project_configuration_of(const AcceleratorOptions& 
   project.logging_dir = logging_dir ? logging_dir : project.project_dir;  // from now on, wherever the project moves
   if (!project.project_dir && options.project_dir) project.set_directories(options.project_dir);
   return project;
+}
+
+std::vector<random::RngType> rng_types_of(const AcceleratorOptions& options) {
+  std::vector<random::RngType> types;
+  for (const auto& word : options.rng_types) types.push_back(random::rng_type_from(word));
+  return types;
 }
 
 config::DataLoaderConfiguration data_configuration_of(const AcceleratorOptions& options) {

@@ -2,6 +2,7 @@
 
 #include "lockstep/accelerator/accelerator_options.h"
 #include "lockstep/precision/policy.h"
+#include "lockstep/random/synchronize.h"
 #include "lockstep/state/accelerator_state.h"
 #include "lockstep/state/environment.h"
 
@@ -11,8 +12,7 @@ namespace lockstep {
 
 /// @throws InvalidArgument, Missing  for what ddp_kwargs_of and precision_of refuse, and for two timeouts that differ
 /// @throws NotSupported  for an init_method other than "env://", trackers, a compiler, and an engine that the
-/// environment
-///                       asks for, naming it
+///                       environment asks for, naming it
 /// @clause KW-013..015, KW-031
 state::AcceleratorStateOptions state_options_of(const AcceleratorOptions& options);
 
@@ -33,6 +33,9 @@ precision::Policy::Options precision_of(const AcceleratorOptions& options, c10::
 /// @throws InvalidArgument  for two logging directories that differ
 /// @clause KW-028..030
 config::ProjectConfiguration project_configuration_of(const AcceleratorOptions& options);
+
+/// @throws InvalidArgument  for a name that is none (RNG-002)
+std::vector<random::RngType> rng_types_of(const AcceleratorOptions& options);
 
 /// An option of the constructor and the same field of the data configuration are one thing in two places.
 /// @throws InvalidArgument  when both are given and differ, naming the option and both values

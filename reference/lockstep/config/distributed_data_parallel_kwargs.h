@@ -1,6 +1,5 @@
 #pragma once
 
-#include <optional>
 #include <tuple>
 
 #include "lockstep/config/field.h"
@@ -25,8 +24,9 @@ enum class DdpCommunicationHookType {
 struct DistributedDataParallelKwargs {
   int dim = 0;                    ///< of the batch; only 0
   bool broadcast_buffers = true;  ///< buffers are rank 0's before each training forward that synchronises
-  /// A bucket closes once it holds this many MiB. None: 25, and 1 for the first; a value counts for the first one too.
-  std::optional<int> bucket_cap_mb;
+  /// A bucket closes once it holds this many MiB. With the default the first one closes at 1 MiB; any other value
+  /// counts for the first one too.
+  int bucket_cap_mb = 25;
   bool find_unused_parameters = false;   ///< parameters may be left out of a forward, on some ranks or all
   bool check_reduction = false;          ///< without effect, as in PyTorch: what it checked is always checked
   bool gradient_as_bucket_view = false;  ///< gradients live in the buckets: one copy less

@@ -49,7 +49,7 @@ void visit_tensors(const volatile auto&, const Fn&) {}
 
 template <typename T, typename Fn>
 void visit_tensors(std::vector<T>& list, const Fn& fn) {
-  for (auto& item : list) visit_tensors(item, fn);
+  for (auto&& item : list) visit_tensors(item, fn);  // std::vector<bool> has items of its own kind
 }
 template <typename T, typename Fn>
 void visit_tensors(std::optional<T>& maybe, const Fn& fn) {

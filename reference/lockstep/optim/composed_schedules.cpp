@@ -1,6 +1,7 @@
 #include "lockstep/optim/composed_schedules.h"
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 
@@ -88,6 +89,11 @@ SequentialLr::SequentialLr(std::shared_ptr<torch::optim::Optimizer> optimizer, S
     throw InvalidArgument({.where = "SequentialLr(milestones)",
                            .expected = fmt::format("{}, one less than schedules", schedulers_.size() - 1),
                            .got = fmt::format("{}", milestones_.size())});
+  }
+  if (!std::ranges::is_sorted(milestones_)) {
+    throw InvalidArgument({.where = "SequentialLr(milestones)",
+                           .expected = "positions that do not fall",
+                           .got = fmt::format("{}", fmt::join(milestones_, ", "))});
   }
   // Each schedule has set its position 0 when it was made; here only the first one's counts.
   set_learning_rates(*optimizer_, initial_learning_rates(optimizer_));

@@ -1,5 +1,9 @@
 #include "lockstep/optim/state_fields.h"
 
+#include <fmt/format.h>
+
+#include "lockstep/base/error.h"
+
 namespace lockstep::optim {
 
 template <typename Field, typename ToValue, typename FromValue>
@@ -10,8 +14,15 @@ void StateFields::transfer(const char* name, Field& field, ToValue to_value, Fro
 
 namespace {
 
+// A list keeps its length: there is an entry for each parameter group, or for each schedule.
 template <typename Element, typename FromValue>
-std::vector<Element> elements_of(const Value& list, FromValue from_value) {
+std::vector<Element> elements_of(const char* name, std::size_t length, const Value& list, FromValue from_value) {
+  if (list.items().size() != length) {
+    throw InvalidArgument({.where = fmt::format("load_state_dict('{}')", name),
+                           .expected = fmt::format("{} numbers, as this schedule has", length),
+                           .got = fmt::format("{}", list.items().size()),
+                           .fix = "Load the state into a schedule that was made as the saved one."});
+  }
   std::vector<Element> elements;
   for (const auto& item : list.items()) elements.push_back(from_value(item));
   return elements;
@@ -56,14 +67,16 @@ void StateFields::operator()(const char* name, std::string& field) {
 void StateFields::operator()(const char* name, std::vector<double>& field) {
   transfer(
       name, field, [](const std::vector<double>& list) { return Value::list_of(list); },
-      [](const Value& list) { return elements_of<double>(list, [](const Value& item) { return item.number(); }); });
+      [&](const Value& list) {
+        return elements_of<double>(name, field.size(), list, [](const Value& item) { return item.number(); });
+      });
 }
 
 void StateFields::operator()(const char* name, std::vector<std::int64_t>& field) {
   transfer(
       name, field, [](const std::vector<std::int64_t>& list) { return Value::list_of(list); },
-      [](const Value& list) {
-        return elements_of<std::int64_t>(list, [](const Value& item) { return item.integer(); });
+      [&](const Value& list) {
+        return elements_of<std::int64_t>(name, field.size(), list, [](const Value& item) { return item.integer(); });
       });
 }
 

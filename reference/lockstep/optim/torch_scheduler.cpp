@@ -16,6 +16,13 @@ struct Rates : torch::optim::LRScheduler {
   }
 };
 
+[[noreturn]] void refuse_state() {
+  throw NotSupported({.where = "the state of a scheduler of LibTorch",
+                      .expected = "a schedule that shows its state",
+                      .got = "one that keeps it to itself",
+                      .fix = "Use the schedule of the same name in lockstep::optim."});
+}
+
 class TorchScheduler final : public Scheduler {
  public:
   TorchScheduler(std::shared_ptr<torch::optim::LRScheduler> scheduler,
@@ -33,6 +40,7 @@ class TorchScheduler final : public Scheduler {
 
  private:
   void advance(std::optional<double> /*metric*/) override { scheduler_->step(); }
+  void visit(StateFields& /*fields*/) override { refuse_state(); }
 
   std::shared_ptr<torch::optim::Optimizer> optimizer_;
   std::shared_ptr<torch::optim::LRScheduler> scheduler_;
@@ -49,6 +57,7 @@ class PlateauScheduler final : public Scheduler {
   bool needs_metric() const override { return true; }
 
  private:
+  void visit(StateFields& /*fields*/) override { refuse_state(); }
   void advance(std::optional<double> metric) override {
     if (!metric) {
       throw InvalidArgument({.where = "step() of ReduceLROnPlateauScheduler",

@@ -20,8 +20,8 @@ namespace lockstep::precision {
 /// 65536; the second step is left out and leaves 32768.
 ///
 /// An iteration is over once every optimizer that shares the scaler has stepped, or when one of them steps again after
-/// a new backward; only then does the scale change. Gradients are always divided by the scale that they were multiplied
-/// by. Each optimizer skips on its own: only those with an overflow among their gradients do.
+/// a new backward; only then does the scale change. The gradients of one iteration are divided by the scale that they were
+/// multiplied by; those that an optimizer gathers over several iterations need a scale that does not change meanwhile. Each optimizer skips on its own: only those with an overflow among their gradients do.
 ///
 /// @clause AMP-007, AMP-008, AMP-012, ACC-023..026, ACC-042, KW-012
 /// @source Micikevicius et al. 2018, Mixed precision training, section 3.2; PyTorch, torch.amp.GradScaler

@@ -3,7 +3,6 @@
 #include <ATen/core/Tensor.h>
 
 #include <cstdint>
-#include <optional>
 #include <vector>
 
 #include "lockstep/base/export.h"
@@ -17,8 +16,8 @@ struct BucketLimits {
   bool operator==(const BucketLimits&) const = default;
 };
 
-/// 1 MiB, then 25; a cap that is given counts for the first bucket too.
-LOCKSTEP_API BucketLimits bucket_limits(std::optional<int> bucket_cap_mb);
+/// With the default, 25 MiB, 1 MiB for the first bucket; any other cap counts for that one too.
+LOCKSTEP_API BucketLimits bucket_limits(int bucket_cap_mb);
 
 /// The buckets that training starts with, each a list of indices into `parameters`, in the order in which they are
 /// reduced.

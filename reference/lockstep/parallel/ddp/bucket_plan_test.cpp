@@ -30,14 +30,14 @@ TEST(DDP_004, ABucketClosesOnceItsBytesReachItsLimit) {
 
 TEST(DDP_004, BucketsThatAreMadeAnewStartAsOnePerDtype) {
   auto parameters = floats({100, 50, 60, 200, 10, 300});
-  EXPECT_EQ(first_buckets(parameters, bucket_limits({}), /*are_rebuilt=*/true), (Buckets{{0, 1, 2, 3, 4, 5}}));
+  EXPECT_EQ(first_buckets(parameters, bucket_limits(25), /*are_rebuilt=*/true), (Buckets{{0, 1, 2, 3, 4, 5}}));
   parameters[1] = parameters[1].to(at::kDouble);
-  EXPECT_EQ(first_buckets(parameters, bucket_limits({}), true), (Buckets{{1}, {0, 2, 3, 4, 5}}));
+  EXPECT_EQ(first_buckets(parameters, bucket_limits(25), true), (Buckets{{1}, {0, 2, 3, 4, 5}}));
 }
 
 TEST(DDP_004, TheCapIs25MiBAnd1ForTheFirstUnlessItIsGiven) {
   constexpr std::int64_t mib = 1 << 20;
-  EXPECT_EQ(bucket_limits({}), (BucketLimits{.first_bytes = mib, .other_bytes = 25 * mib}));
+  EXPECT_EQ(bucket_limits(25), (BucketLimits{.first_bytes = mib, .other_bytes = 25 * mib}));
   EXPECT_EQ(bucket_limits(7), (BucketLimits{.first_bytes = 7 * mib, .other_bytes = 7 * mib}));
 }
 

@@ -1,6 +1,8 @@
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 #include "lockstep/base/error.h"
 #include "lockstep/parallel/ddp/ddp_test_support.h"
 #include "run_ranks.h"
@@ -162,7 +164,23 @@ TEST(DDP_009, ModelsHaveHooksOfTheirOwn) {
   });
 }
 
-TEST(DDP_009, WorksWithUnusedParametersStaticGraphsAndAccumulation) {
+TEST(DDP_009, AnOverflowEndsWithItsStep) {
+  lockstep::test::run_thread_ranks(2, [] {
+    for (const auto hook : {DdpCommunicationHookType::power_sgd, DdpCommunicationHookType::batched_power_sgd}) {
+      const Wrapped wrapped(std::make_shared<Matrix>(8),
+                            {.comm_hook = hook, .comm_state_option = {.start_powerSGD_iter = 2}});
+      for (int step = 0; step < 6; ++step) {
+        wrapped.forget_gradients();
+        auto x = at::arange(64, at::kFloat).view({8, 8}).sin() * (rank() + 1.0);
+        if (step == 3 && rank() == 1) x[2][3] = std::numeric_limits<float>::infinity();
+        wrapped.backward(wrapped.model(x));
+        EXPECT_EQ(at::isfinite(wrapped.net->w.grad()).all().item<bool>(), step != 3) << "step " << step;
+      }
+    }
+  });
+}
+
+TEST(DDP_009, WorksWithTheSearchForUnusedParametersStaticGraphsAndAccumulation) {
   lockstep::test::run_thread_ranks(2, [] {
     for (auto hook : {DdpCommunicationHookType::fp16, DdpCommunicationHookType::bf16,
                       DdpCommunicationHookType::power_sgd, DdpCommunicationHookType::batched_power_sgd}) {

@@ -267,7 +267,7 @@ TEST(DDP_010, HandlerDefaults) {
   EXPECT_EQ(kwargs.dim, 0);
   EXPECT_FALSE(kwargs.check_reduction);
   EXPECT_TRUE(kwargs.broadcast_buffers);
-  EXPECT_EQ(kwargs.bucket_cap_mb.value_or(25), 25);
+  EXPECT_EQ(kwargs.bucket_cap_mb, 25);
   EXPECT_FALSE(kwargs.find_unused_parameters);
   EXPECT_FALSE(kwargs.gradient_as_bucket_view);
   EXPECT_FALSE(kwargs.static_graph);

@@ -51,8 +51,17 @@ void PowerSgd::reduce(const Bucket& bucket, Granularity granularity) {
     average(bucket.buffer);
   } else {
     granularity == Granularity::matrix ? reduce_matrices(bucket) : reduce_as_one_matrix(bucket);
+    forget_unless_finite(bucket);
   }
   if (bucket.is_last) ++iteration_;
+}
+
+// An overflow ends with its step: kept in the error or in the factors it would come back in every later one. All ranks
+// see the same buffer, and so agree.
+void PowerSgd::forget_unless_finite(const Bucket& bucket) {
+  if (bucket.buffer.isfinite().all().item<bool>()) return;
+  errors_.erase(bucket.index);
+  factors_.erase(bucket.index);
 }
 
 void PowerSgd::average(const at::Tensor& tensor) const {

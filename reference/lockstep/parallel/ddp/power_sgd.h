@@ -59,6 +59,7 @@ class PowerSgd {
 
   void reduce_matrices(const Bucket& bucket);
   void reduce_as_one_matrix(const Bucket& bucket);
+  void forget_unless_finite(const Bucket& bucket);
   void average(const at::Tensor& tensor) const;
   void average_together(const std::vector<at::Tensor>& tensors) const;
   [[nodiscard]] bool is_worth_compressing(const at::Tensor& matrix);

@@ -275,6 +275,12 @@ bool Accelerator::optimizer_step_was_skipped() const {
                              [](const auto& optimizer) { return optimizer->step_was_skipped(); });
 }
 
+bool Accelerator::check_trigger() {
+  const auto marks = comm::reduce(at::full({1}, is_triggered_ ? 1 : 0, at::kLong), world_group(), comm::Reduction::max);
+  is_triggered_ = false;
+  return marks.tensor().item<std::int64_t>() != 0;
+}
+
 Value Accelerator::gather_for_metrics(const Value& value, bool use_gather_object) const {
   // An empty list is no list of tensors: a rank whose list of objects is empty goes with those whose is not.
   const bool is_empty_list = value.is_sequence() && value.size() == 0;

@@ -88,6 +88,8 @@ class LOCKSTEP_API Accelerator {
   void set_sync_gradients(bool on) { gradient_state().sync_gradients = on; }
   [[nodiscard]] int gradient_accumulation_steps() const { return gradient_state().num_steps; }
   void set_gradient_accumulation_steps(int steps);
+  /// Micro-batches in the current accumulation window, 0 after the one that ended a pass (ACC-001).
+  [[nodiscard]] std::int64_t accumulation_step() const noexcept { return accumulated_; }
 
   // -- Preparing -----------------------------------------------------------------------------------------------------
   /// Prepares each argument and returns the results in their order: the object alone for one argument, a tuple for
@@ -277,6 +279,10 @@ class LOCKSTEP_API Accelerator {
 
   // -- Process control -----------------------------------------------------------------------------------------------
   void wait_for_everyone() const { state_.wait_for_everyone(); }
+  /// Marks this rank, for `check_trigger`: a loss that is no number on one rank, say, ends the training of all.
+  void set_trigger() noexcept { is_triggered_ = true; }
+  /// Whether any rank was marked, on every rank, and clears the marks. Blocks until all ranks ask (ACC-043).
+  [[nodiscard]] bool check_trigger();
   /// On each local main process.
   void print(std::string_view line) const { state_.print(line); }
   [[nodiscard]] state::MainProcessFirst main_process_first() const { return state::MainProcessFirst(state_); }
@@ -330,6 +336,7 @@ class LOCKSTEP_API Accelerator {
   config::ProfileKwargs profile_;
   config::ProjectConfiguration project_;
   std::int64_t accumulated_ = 0;  // micro-batches in the current window
+  bool is_triggered_ = false;
   std::unique_ptr<Registered> registered_;
 };
 

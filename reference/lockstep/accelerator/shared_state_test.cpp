@@ -125,5 +125,21 @@ TEST(STATE_134, PrintIsHeardOfTheLocalMainProcessOnly) {
   EXPECT_EQ(testing::internal::GetCapturedStdout(), "hello\n");
 }
 
+TEST(ACC_043, AMarkOnOneRankIsSeenOnAllAndOnce) {
+  run_thread_ranks(3, [] {
+    Accelerator accelerator;
+    EXPECT_FALSE(accelerator.check_trigger());
+    if (accelerator.process_index() == 1) accelerator.set_trigger();
+    EXPECT_TRUE(accelerator.check_trigger());
+    EXPECT_FALSE(accelerator.check_trigger());
+  });
+  as_rank(kCpu, [] {
+    Accelerator alone;
+    alone.set_trigger();
+    EXPECT_TRUE(alone.check_trigger());
+    EXPECT_FALSE(alone.check_trigger());
+  });
+}
+
 }  // namespace
 }  // namespace lockstep

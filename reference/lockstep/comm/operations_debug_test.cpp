@@ -31,6 +31,18 @@ void check_debug_mode(TestRank& me) {
 }
 TEST(OPS_040, ADifferenceIsNamedOnEveryRankWithTheShapesOfAll) { check_on_threads(check_debug_mode); }
 
+TEST(OPS_040, TheSameGroupIsHadInBothModes) {
+  check_on_threads([](TestRank& me) {
+    const auto group = debug_group(me).with_debug(false);
+    EXPECT_FALSE(group.debug());
+    const auto checked = group.with_debug(true);
+    const auto uneven = at::ones({me.rank + 1});
+    EXPECT_CONTAINS(message_of<CollectiveMismatch>([&] { gather(uneven, checked); }), "Process 1: [2]");
+    expect_tensor(gather(at::full({1}, me.rank), group), {0, 1, 2}, {3});
+    EXPECT_FALSE(ProcessGroup().with_debug(true));
+  });
+}
+
 void check_debug_device(TestRank& me) {
   const auto group = debug_group(me);
   const auto meta = at::ones({1}, at::device(at::kMeta));

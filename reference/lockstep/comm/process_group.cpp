@@ -132,6 +132,14 @@ ProcessGroup ProcessGroup::new_group(const std::vector<int>& ranks, const std::s
   return group;
 }
 
+ProcessGroup ProcessGroup::with_debug(bool on) const {
+  auto group = *this;
+  if (!group) return group;
+  group.context_ = std::make_shared<GroupContext>(*context_);
+  group.context_->debug = on;
+  return group;
+}
+
 const ProcessGroup::Ends& ProcessGroup::ends(const char* operation) const {
   if (!ends_) {
     throw InvalidArgument({.where = operation,

@@ -90,6 +90,9 @@ class LOCKSTEP_API ProcessGroup {
   [[nodiscard]] ProcessGroup new_group(const std::vector<int>& ranks, const std::string& name = "",
                                        std::optional<std::string> backend = {}) const;
 
+  /// The same group, over the same connections, whose operations on Values compare shapes first, or do not.
+  [[nodiscard]] ProcessGroup with_debug(bool on) const;
+
   explicit operator bool() const noexcept { return context_ != nullptr; }
   [[nodiscard]] World world() const;  ///< this rank within the group
   [[nodiscard]] int rank() const { return world().rank; }

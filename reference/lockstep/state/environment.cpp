@@ -95,6 +95,7 @@ const std::vector<KnownVariable>& known_variables() {
       {"LOCKSTEP_BACKEND", "communication backend: gloo, nccl, threads, checked[:INNER], or the path of a plug-in"},
       {"LOCKSTEP_CACHE", "folder for downloads and compiler cache (default ~/.cache/lockstep)"},
       {"LOCKSTEP_CHECK", "what the checked backend compares: off, sampled:N, full (the default)"},
+      {"LOCKSTEP_CONFORMANCE", "1: set for the ranks of a conformance subject"},
       {"LOCKSTEP_GPU", "ON: set-up and build with GPU support"},
       {"LOCKSTEP_JOB", "job id"},
       {"LOCKSTEP_LOG_LEVEL", "debug, info, warning, error, off"},

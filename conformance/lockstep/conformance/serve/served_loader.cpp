@@ -1,0 +1,73 @@
+#include "lockstep/conformance/serve/served_loader.h"
+
+#include "lockstep/base/error.h"
+#include "lockstep/conformance/serve/answers.h"
+
+namespace lockstep::conformance {
+namespace {
+
+// A pass over either kind of loader.
+template <typename Loader>
+ServedLoader::Pass pass_over(Loader& loader) {
+  return [pass = std::shared_ptr(loader.pass())] { return pass->next(); };
+}
+
+Json total_batch_size_of(const data::DataLoaderShard& loader) {
+  if (const auto size = loader.total_batch_size()) return *size;
+  throw AttributeError({.where = "total_batch_size", .expected = "a batch sampler with a batch size", .got = "none"});
+}
+
+}  // namespace
+
+ServedLoader::ServedLoader(LoaderCase loader, Accelerator& accelerator) : loader_(std::move(loader)) {
+  if (loader_.prepare) prepare(accelerator);
+}
+
+bool ServedLoader::prepare(Accelerator& accelerator) {
+  const auto before = prepared_;
+  prepared_ = before ? accelerator.prepare(before) : accelerator.prepare(loader_.loader);
+  return prepared_ == before;
+}
+
+ServedLoader::Pass ServedLoader::pass() const { return prepared_ ? pass_over(*prepared_) : pass_over(loader_.loader); }
+
+void ServedLoader::set_epoch(std::int64_t epoch) const {
+  if (prepared_) return prepared_->set_epoch(epoch);
+  throw AttributeError({.where = "set_epoch", .expected = "a prepared loader", .got = "one that is not prepared"});
+}
+
+Json ServedLoader::end() const { return prepared_ ? Json(prepared_->end_of_dataloader()) : Json(); }
+Json ServedLoader::remainder() const { return prepared_ ? Json(prepared_->remainder()) : Json(); }
+Json ServedLoader::iteration() const { return prepared_ ? Json(prepared_->iteration()) : Json(); }
+
+Json ServedLoader::summary() const {
+  Json summary = {{"len", attempt([&] { return prepared_ ? prepared_->length() : loader_.loader.length(); })}};
+  summary["total_batch_size"] = prepared_ ? attempt([&] { return total_batch_size_of(*prepared_); }) : Json();
+  summary["total_dataset_length"] = prepared_ ? attempt([&] { return prepared_->total_dataset_length(); }) : Json();
+  summary["iteration"] = iteration();
+  summary["reads"] = loader_.record->reads.load();
+  summary["epochs_seen"] = loader_.record->epochs_seen;
+  return summary;
+}
+
+std::vector<std::pair<std::string, LoaderCase>> loaders_from(Arguments& arguments) {
+  std::vector<std::pair<std::string, LoaderCase>> cases;
+  if (auto loader = arguments.object("loader"); arguments.has("loader")) {
+    cases.emplace_back("main", loader_from(loader));
+  }
+  for (auto& [name, loader] : arguments.named_objects("loaders")) cases.emplace_back(name, loader_from(loader));
+  return cases;
+}
+
+ServedLoaders::ServedLoaders(std::vector<std::pair<std::string, LoaderCase>> cases, Accelerator& accelerator) {
+  for (auto& [name, loader] : cases) loaders_.emplace_back(name, ServedLoader(std::move(loader), accelerator));
+}
+
+ServedLoader& ServedLoaders::find(const std::optional<std::string>& name) {
+  for (auto& [known, loader] : loaders_) {
+    if (!name || known == *name) return loader;
+  }
+  throw Unsupported("loader " + name.value_or("(none in the case)"));
+}
+
+}  // namespace lockstep::conformance

@@ -1,0 +1,63 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "lockstep/accelerator/accelerator.h"
+#include "lockstep/conformance/serve/loader_case.h"
+
+namespace lockstep::conformance {
+
+/// A loader of a case as its script sees it: prepared, or as the user wrote it.
+class ServedLoader {
+ public:
+  /// Hands out the pass's next batch; empty once it is exhausted.
+  using Pass = std::function<std::optional<Value>()>;
+
+  /// Prepares the loader unless the case says otherwise.
+  ServedLoader(LoaderCase loader, Accelerator& accelerator);
+
+  [[nodiscard]] const Items& items() const noexcept { return loader_.items; }
+  /// Begins a pass.
+  [[nodiscard]] Pass pass() const;
+  /// Prepares it, once more if it was; returns whether that gave the same object.
+  bool prepare(Accelerator& accelerator);
+  /// @throws AttributeError  for a loader that is not prepared
+  void set_epoch(std::int64_t epoch) const;
+
+  // Null where the loader has no such attribute.
+  [[nodiscard]] Json end() const;
+  [[nodiscard]] Json remainder() const;
+  [[nodiscard]] Json iteration() const;
+  /// len, total_batch_size, total_dataset_length, iteration, reads and epochs_seen, as they are now.
+  [[nodiscard]] Json summary() const;
+
+ private:
+  LoaderCase loader_;
+  std::shared_ptr<data::DataLoaderShard> prepared_;  // none: it is used as it is
+};
+
+/// The loaders of a case by their names, in the order of the case.
+class ServedLoaders {
+ public:
+  ServedLoaders() = default;
+  /// Prepares all of them.
+  ServedLoaders(std::vector<std::pair<std::string, LoaderCase>> cases, Accelerator& accelerator);
+
+  /// @param name  none: the first one
+  /// @throws Unsupported  for a name that the case does not have
+  [[nodiscard]] ServedLoader& find(const std::optional<std::string>& name);
+  [[nodiscard]] const std::vector<std::pair<std::string, ServedLoader>>& all() const noexcept { return loaders_; }
+
+ private:
+  std::vector<std::pair<std::string, ServedLoader>> loaders_;
+};
+
+/// Reads `loaders`, or `loader`, which is the name "main".
+std::vector<std::pair<std::string, LoaderCase>> loaders_from(Arguments& arguments);
+
+}  // namespace lockstep::conformance

@@ -1,0 +1,247 @@
+"""Speaks protocol 1 with `lockstep conformance serve`. Run: python3 conformance/tests/serve/test_serve.py BIN [TEST ...]
+
+The answers of Examples were compared with real Accelerate 1.15.
+"""
+import pathlib
+import sys
+import time
+import unittest
+
+from world import World
+
+BIN = pathlib.Path()
+
+
+def tensor(data, dtype="float32", shape=None):
+    return {"t": dtype, "shape": [len(data)] if shape is None else shape, "data": data}
+
+
+def ints(*data):
+    return tensor(list(data), "int64")
+
+
+class Served(unittest.TestCase):
+    """Worlds of 1 to 3 ranks, which live as long as the class's tests do well."""
+    worlds: dict[int, World] = {}
+
+    @classmethod
+    def world(cls, size: int) -> World:
+        if size not in Served.worlds:
+            Served.worlds[size] = new_world(size).__enter__()
+        return Served.worlds[size]
+
+    def check(self, size: int, op: str, args: dict, expected: list, rank_args=None, **more):
+        """`expected` has an answer for each rank."""
+        answers = self.world(size).ask(op, args, rank_args, **more)
+        self.assertEqual(answers, expected)
+
+    def check_ok(self, size: int, op: str, args: dict, results: list, rank_args=None, **more):
+        self.check(size, op, args, [{"ok": result} for result in results], rank_args, **more)
+
+
+def new_world(size: int) -> World:
+    return World([str(BIN / "lockstep"), "conformance", "serve"], size)
+
+
+def tearDownModule():
+    for world in Served.worlds.values():
+        world.close(kill=True)
+
+
+class Examples(Served):
+    """The examples of the protocol."""
+
+    def test_shard(self):
+        self.check_ok(1, "data.shard", {"n": 9, "b": 2, "shards": 2}, [
+            [{"len": 3, "total_length": 5, "passes": [[[0, 1], [4, 5], [8, 0]]]},
+             {"len": 3, "total_length": 5, "passes": [[[2, 3], [6, 7], [1, 2]]]}]])
+
+    def test_loader(self):
+        first, _ = self.world(2).results("data.loader", {"loader": {"n": 5, "b": 2}, "config": {"even_batches": True}})
+        summary = first["loaders"]["main"]
+        self.assertEqual(summary.pop("epochs_seen"), [])
+        self.assertEqual(first, {
+            "loaders": {"main": {"len": 2, "total_batch_size": 4, "total_dataset_length": 5, "iteration": 1,
+                                 "reads": 4}},
+            "log": [{"batches": [[0, 1], [4, 0]], "end": [False, True], "remainder": [1, 1],
+                     "state_end": [False, True], "state_remainder": [1, 1], "after": [True, 1, False, -1, 1]}],
+            "active": 0})
+
+    def test_seedable_sampler(self):
+        self.check_ok(1, "data.seedable_sampler", {"n": 8, "data_seed": 42, "passes": [{}, {}]}, [
+            {"passes": [[6, 3, 0, 7, 2, 1, 4, 5], [4, 5, 7, 1, 3, 2, 6, 0]], "epoch": 2, "initial_seed": 42}])
+
+    def test_process(self):
+        for size in (1, 2):
+            self.check_ok(size, "state.process", {"of": "gradient"}, [
+                {"sync_gradients": True, "num_steps": 1, "adjust_scheduler": False, "sync_with_dataloader": True,
+                 "end_of_dataloader": False, "remainder": -1, "in_dataloader": False}] * size)
+
+    def test_split_between_processes(self):
+        whole = ["a", "b", "c", "d"]
+        self.check_ok(3, "state.split_between_processes", {"input": whole},
+                      [{"part": part, "input_after": whole} for part in (["a", "b"], ["c"], ["d"])])
+
+    def test_control(self):
+        calls = [{"v": "set_trigger", "ranks": [1]}, {"v": "check_trigger"}, {"v": "check_trigger"}]
+        self.check_ok(2, "state.control", {"calls": calls}, [{"log": [None, True, False]}] * 2)
+
+    def test_gather(self):
+        inputs = [ints(3), ints(4)]
+        self.check_ok(2, "ops.gather", {}, [{"value": ints(3, 4), "input_after": one} for one in inputs],
+                      rank_args=[{"input": one} for one in inputs])
+
+    def test_gather_object(self):
+        inputs = [[1], [2, 2]]
+        self.check_ok(2, "ops.gather_object", {}, [{"value": [1, 2, 2], "input_after": one} for one in inputs],
+                      rank_args=[{"input": one} for one in inputs])
+
+    def test_reduce(self):
+        self.check_ok(2, "ops.reduce", {"input": tensor([1, 2]), "reduction": "sum"},
+                      [{"value": tensor([2.0, 4.0]), "input_after": tensor([1.0, 2.0])}] * 2)
+
+    def test_broadcast(self):
+        self.check_ok(2, "ops.broadcast", {"from_process": 1}, [{"value": ints(4), "input_after": ints(4)}] * 2,
+                      rank_args=[{"input": ints(3)}, {"input": ints(4)}])
+
+    def test_broadcast_object_list(self):
+        self.check_ok(2, "ops.broadcast_object_list", {"from_process": 0},
+                      [{"value": ["a"], "input_after": ["a"]}] * 2, rank_args=[{"input": ["a"]}, {"input": [None]}])
+
+    def test_pad_across_processes(self):
+        self.check_ok(2, "ops.pad_across_processes", {"pad_first": True, "pad_index": -1},
+                      [{"value": ints(-1, 1), "input_after": ints(1)}, {"value": ints(1, 2), "input_after": ints(1, 2)}],
+                      rank_args=[{"input": ints(1)}, {"input": ints(1, 2)}])
+
+    def test_verify(self):
+        rows = [{"input": tensor([0.0] * 2 * n, shape=[n, 2])} for n in (1, 2)]
+        for answer in self.world(2).ask("ops.verify", {"call": "gather"}, rows):
+            self.assertEqual(answer["error"]["kind"], "DistributedOperationException")
+            self.assertIn("Process 1: ", answer["error"]["message"])
+
+    def test_gather_for_metrics(self):
+        self.check_ok(2, "ops.gather_for_metrics",
+                      {"loader": {"n": 5, "b": 2}, "what": "objects", "use_gather_object": True},
+                      [{"passes": [{"gathered": [[0, 1, 2, 3], [4]]}]}] * 2)
+
+    def test_train_program(self):
+        micro_batch = [{"v": "forward"}, {"v": "backward"}, {"v": "step"}, {"v": "zero_grad"}]
+        self.check_ok(1, "train.program", {
+            "models": {"m": {"kind": "scale", "init": {"w": tensor([0])}}},
+            "optimizers": {"o": {"kind": "sgd", "models": ["m"], "lr": 1.0}},
+            "loaders": {"train": {"n": 2, "item": "x1"}}, "accumulation": {"num_steps": 2},
+            "program": [{"v": "loop", "body": [{"v": "accumulate", "body": micro_batch}]}]}, [
+                {"log": [{"v": "loop"}, {"v": "next", "batch": [0], "end": False, "remainder": 0},
+                         {"v": "accumulate", "sync": False, "step": 1}, {"v": "forward", "loss": 0.0},
+                         {"v": "backward"}, {"v": "step", "stepped": False, "skipped": False}, {"v": "zero_grad"},
+                         {"v": "next", "batch": [1], "end": True, "remainder": 0},
+                         {"v": "accumulate", "sync": True, "step": 0}, {"v": "forward", "loss": 0.0},
+                         {"v": "backward"}, {"v": "step", "stepped": True, "skipped": False}, {"v": "zero_grad"},
+                         {"v": "next", "batch": None, "end": False, "remainder": -1}],
+                 "params": {"m": {"w": tensor([-1.5])}}}])
+
+    def test_rng_program(self):
+        for size in (1, 2):
+            self.check_ok(size, "rng.program", {"program": [
+                {"v": "generator", "name": "g", "seed": 5}, {"v": "sync", "types": ["generator"], "generator": "g"},
+                {"v": "initial_seed", "source": "g"}]}, [
+                    {"log": [{"v": "generator"}, {"v": "sync"}, {"v": "initial_seed", "seed": 5}]}] * size)
+
+
+class Session(Served):
+    def test_the_hello_names_the_subject_and_what_it_can_do(self):
+        for hello in self.world(2).hellos:
+            self.assertEqual((hello["hello"], hello["name"]), (1, "lockstep"))
+            self.assertIn("ops.gather", hello["capabilities"])
+            self.assertNotIn("comm.allreduce", hello["capabilities"])
+
+    def test_what_is_not_known_is_unsupported_and_named(self):
+        shard = {"n": 4, "b": 2}
+        for op, args, named in (("data.shred", {}, "data.shred"), ("data.shard", {**shard, "colour": 1}, "colour"),
+                                ("data.shard", {"n": "four", "b": 2}, "four"), ("ops.gather", {"via": "telegraph"}, "via"),
+                                ("ops.gather", {"input": {"t": "float4", "shape": [0], "data": []}}, "float4"),
+                                ("rng.program", {"program": [{"v": "roll"}]}, "roll"),
+                                ("state.control", {"calls": [{"v": "print", "text": "x", "twice": True}]}, "twice"),
+                                ("state.process", {"device": "cuda"}, "cuda")):
+            answer, = self.world(1).ask(op, args)
+            self.assertIn(named, answer["unsupported"])
+
+    def test_bad_lines_are_unsupported(self):
+        rank = self.world(1).ranks[0]
+        for line in ("{", "[]", "7", '{"id": 900}', '{"id": 900, "op": 7}', '{"id": 900, "op": "data.shard", "args": []}'):
+            rank.send(line)
+            self.assertIn("unsupported", rank.receive(10))
+
+    def test_rank_arguments_lie_over_the_common_ones(self):
+        first, second = self.world(2).results("data.shard", {"n": 4, "b": 2, "shards": 1},
+                                              [{}, {"b": 4}])
+        self.assertEqual((first[0]["len"], second[0]["len"]), (2, 1))
+
+    def test_an_error_is_answered_with_its_kind(self):
+        answer, = self.world(1).ask("data.shard", {"n": 4, "b": 3, "split_batches": True, "shards": 2})
+        self.assertEqual(answer["error"]["kind"], "ValueError")
+        self.assertTrue(answer["error"]["message"])
+
+    def test_the_end_of_input_is_exit_code_0_on_every_rank(self):
+        with new_world(2) as world:
+            world.results("state.process", {"of": "partial"})
+        self.assertEqual(world.exit_codes, [0, 0])
+
+    def test_prints_do_not_reach_stdout(self):
+        answers = self.world(2).results("state.control", {"calls": [{"v": "print", "text": "x"}]})
+        self.assertEqual(answers[0], {"log": [{"printed": True}]})
+
+    def test_a_rank_that_fails_says_so_at_once_while_its_peers_wait(self):
+        with new_world(2) as world:
+            rank_args = [{"input": ints(1)}, {"input": "no tensor"}]
+            begin = time.monotonic()
+            waiting, failed = world.ask("ops.gather", {}, rank_args, wait_s=3)
+            self.assertEqual(failed["error"]["kind"], "TypeError")
+            self.assertLess(time.monotonic() - begin, 10)
+            self.assertIsNone(waiting)
+            world.close(kill=True)
+
+
+class Reset(Served):
+    def test_a_case_finds_nothing_of_the_one_before(self):
+        world = self.world(2)
+        fresh = world.results("state.process", {"of": "gradient"})
+        world.results("data.loader", {"loader": {"n": 9, "b": 2}, "accelerator": {"gradient_accumulation_steps": 3},
+                                      "script": [{"v": "pass", "stop_after": 1}]})
+        self.assertEqual(world.results("state.process", {"of": "gradient"}), fresh)
+
+    def test_generators_are_seeded_with_the_case_s_seed(self):
+        world = self.world(2)
+        program = {"program": [{"v": "draw", "source": "torch"}]}
+        ones = world.results("rng.program", program, seed=1)
+        self.assertEqual(ones[0], ones[1])
+        world.results("rng.program", {"program": [{"v": "seed", "seed": 9, "deterministic": True}]})
+        self.assertEqual(world.results("rng.program", program, seed=1), ones)
+        own = world.results("rng.program", program, [{}, {"rank_seed": 2}], seed=1)
+        self.assertEqual(own[0], ones[0])
+        self.assertNotEqual(own[1], ones[0])
+
+    def test_the_case_s_environment_ends_with_it(self):
+        world = self.world(2)
+        debug = {"of": "partial", "env": {"ACCELERATE_DEBUG_MODE": "1"}}
+        self.assertTrue(all(one["debug"] for one in world.results("state.process", debug)))
+        self.assertFalse(any(one["debug"] for one in world.results("state.process", {"of": "partial"})))
+        steps = {"of": "gradient", "accelerator": {}, "env": {"ACCELERATE_GRADIENT_ACCUMULATION_STEPS": "4"}}
+        self.assertEqual([one["num_steps"] for one in world.results("state.process", steps)], [4, 4])
+
+
+class Speed(Served):
+    def test_a_thousand_small_requests_a_minute(self):
+        world = self.world(2)
+        args = {"input": ints(1)}
+        world.results("ops.gather", args)
+        num_requests = 100
+        begin = time.monotonic()
+        for _ in range(num_requests):
+            world.results("ops.gather", args)
+        self.assertGreater(num_requests / (time.monotonic() - begin) * 60, 1000)
+
+
+if __name__ == "__main__":
+    BIN = pathlib.Path(sys.argv.pop(1)).resolve()
+    unittest.main(verbosity=2)

@@ -147,6 +147,55 @@ class Examples(Served):
                 {"v": "initial_seed", "source": "g"}]}, [
                     {"log": [{"v": "generator"}, {"v": "sync"}, {"v": "initial_seed", "seed": 5}]}] * size)
 
+    def test_scaler(self):
+        self.check_ok(1, "amp.scaler", {"grads": [1.0, "Infinity"]}, [
+            {"steps": [{"params": [-1.0], "skipped": [False], "scale": 65536.0},
+                       {"params": [-1.0], "skipped": [True], "scale": 32768.0}]}])
+
+    def test_autocast(self):
+        model = {"kind": "mlp", "widths": [1, 1], "init": {"0.weight": tensor([2], shape=[1, 1]), "0.bias": tensor([1])}}
+        self.check_ok(1, "amp.autocast", {"accelerator": {"mixed_precision": "bf16"}, "model": model,
+                                          "input": tensor([3], shape=[1, 1])}, [
+            {"output": tensor([7.0], shape=[1, 1]), "param_dtype": "float32", "block_dtype": "bfloat16",
+             "outer_dtype": "float32", "native_amp": True, "scaler": False}])
+
+
+class Training(Served):
+    def learning_rates(self, scheduler: dict, num_steps: int) -> list[float]:
+        micro_batch = [{"v": "forward"}, {"v": "backward"}, {"v": "step"}, {"v": "sched"}]
+        result, = self.world(1).results("train.program", {
+            "models": {"m": {"kind": "scale", "init": {"w": tensor([1])}}},
+            "optimizers": {"o": {"kind": "sgd", "models": ["m"], "lr": 1.0, "momentum": 0.9}},
+            "schedulers": {"s": {"optimizer": "o", **scheduler}}, "loaders": {"train": {"n": num_steps, "item": "x1"}},
+            "program": [{"v": "loop", "body": micro_batch}]})
+        steps = [entry for entry in result["log"] if entry["v"] == "sched"]
+        self.assertEqual([entry["position"] for entry in steps], list(range(1, num_steps + 1)))
+        return [entry["lr"][0] for entry in steps]
+
+    def test_every_kind_of_schedule(self):
+        for scheduler, rates in (({"kind": "inverse"}, [1 / 2, 1 / 3, 1 / 4]),
+                                 ({"kind": "step", "step_size": 2, "gamma": 0.1}, [1, 0.1, 0.1]),
+                                 ({"kind": "linear", "start_factor": 0.5, "end_factor": 1.0, "total_iters": 2},
+                                  [0.75, 1, 1]),
+                                 ({"kind": "cosine", "t_max": 2}, [0.5, 0, 0.5]),
+                                 ({"kind": "one_cycle", "max_lr": 1.0, "total_steps": 4}, [0.811745653949763, 0.28306099820869923, 4e-06])):
+            with self.subTest(scheduler["kind"]):
+                for rate, expected in zip(self.learning_rates(scheduler, 3), rates):
+                    self.assertAlmostEqual(rate, expected, delta=1e-12)
+
+    def test_a_verb_that_fails_ends_the_program_and_says_so(self):
+        program = [{"v": "fail", "ranks": [1]}, {"v": "params"}]
+        first, second = self.world(2).results("train.program", {
+            "models": {"m": {"kind": "scale", "init": {"w": tensor([1])}}}, "program": program})
+        self.assertEqual(first["log"], [{"v": "fail"}, {"v": "params", "params": {"w": tensor([1.0])}}])
+        self.assertEqual(second["log"], [{"v": "fail", "failed": "RuntimeError"}])
+
+    def test_gradients_of_several_models_are_named_by_model_and_parameter(self):
+        models = {name: {"kind": "scale", "init": {"w": tensor([1])}} for name in ("a", "b")}
+        result, = self.world(1).results("train.program", {"models": models, "program": [
+            {"v": "forward", "model": "b", "input": tensor([3])}, {"v": "backward", "grads": True}]})
+        self.assertEqual(result["log"][-1]["grads"], {"a.w": None, "b.w": tensor([3.0])})
+
 
 class Session(Served):
     def test_the_hello_names_the_subject_and_what_it_can_do(self):

@@ -192,9 +192,13 @@ class LOCKSTEP_API Accelerator {
   /// keeps the models' gradients local when it is not (ACC-001..008). In the one that does, a no_sync around it holds.
   template <typename... Net>
   [[nodiscard]] Accumulation accumulate(const modules::Prepared<Net>&... models) {
+    return accumulate(std::vector<modules::ModelEngine*>{models.engine().get()...});
+  }
+  /// The same for models whose number only the run knows, by their engines (Prepared::engine), which may be null.
+  [[nodiscard]] Accumulation accumulate(const std::vector<modules::ModelEngine*>& engines) {
     begin_micro_batch();
     if (sync_gradients() || gradient_state().sync_each_batch) return Accumulation({}, /*synchronise=*/true);
-    return Accumulation({models.engine().get()...}, /*synchronise=*/false);
+    return Accumulation(engines, /*synchronise=*/false);
   }
 
   /// While it lives, the model's gradients stay this rank's own (ACC-009).

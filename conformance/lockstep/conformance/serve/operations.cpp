@@ -22,6 +22,8 @@ const std::vector<NamedOperation>& operations() {
       {"ops.verify", ops_verify},
       {"train.program", train_program},
       {"rng.program", rng_program},
+      {"amp.scaler", amp_scaler},
+      {"amp.autocast", amp_autocast},
   };
   return all;
 }
@@ -35,7 +37,7 @@ Operation operation_named(std::string_view name) {
 std::vector<std::string> capabilities() {
   std::vector<std::string> all;
   for (const auto& operation : operations()) all.emplace_back(operation.name);
-  all.emplace_back("ddp");
+  for (const char* feature : {"ddp", "amp.fp16_cpu", "amp.bf16", "amp.fp8"}) all.emplace_back(feature);
   return all;
 }
 

@@ -52,5 +52,8 @@ Json ops_verify(Arguments& arguments, const Case& of);
 // programs
 Json train_program(Arguments& arguments, const Case& of);
 Json rng_program(Arguments& arguments, const Case& of);
+// amp
+Json amp_scaler(Arguments& arguments, const Case& of);
+Json amp_autocast(Arguments& arguments, const Case& of);
 
 }  // namespace lockstep::conformance

@@ -6,6 +6,9 @@
 
 #include <tuple>
 
+#include "lockstep/optim/one_cycle_lr.h"
+#include "lockstep/optim/schedules.h"
+
 namespace lockstep::conformance {
 namespace {
 
@@ -71,6 +74,32 @@ std::shared_ptr<optim::Scheduler> inverse(std::shared_ptr<torch::optim::Optimize
   return std::make_shared<optim::LambdaLr>(std::move(optimizer), rate);
 }
 
+optim::LinearLrOptions linear_options(Arguments& arguments) {
+  optim::LinearLrOptions options;
+  options.start_factor = arguments.number("start_factor", options.start_factor);
+  options.end_factor = arguments.number("end_factor", options.end_factor);
+  options.total_iters = arguments.integer("total_iters", options.total_iters);
+  return options;
+}
+
+std::shared_ptr<optim::Scheduler> make_scheduler(const std::string& kind, Arguments& arguments,
+                                                 std::shared_ptr<torch::optim::Optimizer> optimizer) {
+  using namespace optim;
+  if (kind == "inverse") return inverse(std::move(optimizer));
+  if (kind == "step") {
+    return std::make_shared<StepLr>(std::move(optimizer), arguments.integer("step_size"),
+                                    arguments.number("gamma", 0.1));
+  }
+  if (kind == "linear") return std::make_shared<LinearLr>(std::move(optimizer), linear_options(arguments));
+  if (kind == "cosine") return std::make_shared<CosineAnnealingLr>(std::move(optimizer), arguments.integer("t_max"));
+  if (kind == "one_cycle") {
+    const OneCycleOptions options{.max_lr = arguments.number("max_lr"),
+                                  .total_steps = arguments.optional_integer("total_steps")};
+    return std::make_shared<OneCycleLr>(std::move(optimizer), options);
+  }
+  arguments.refuse("kind", "inverse, step, linear, cosine or one_cycle");
+}
+
 }  // namespace
 
 CountedOptimizer optimizer_from(Arguments& arguments, std::vector<at::Tensor> parameters) {
@@ -82,8 +111,9 @@ CountedOptimizer optimizer_from(Arguments& arguments, std::vector<at::Tensor> pa
 std::shared_ptr<optim::Scheduler> scheduler_from(Arguments& arguments,
                                                  std::shared_ptr<torch::optim::Optimizer> optimizer) {
   const auto kind = arguments.word("kind");
-  if (kind == "inverse") return inverse(std::move(optimizer));
-  arguments.refuse("kind", "inverse");
+  auto scheduler = make_scheduler(kind, arguments, std::move(optimizer));
+  arguments.finish();
+  return scheduler;
 }
 
 }  // namespace lockstep::conformance

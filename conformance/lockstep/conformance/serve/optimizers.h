@@ -17,12 +17,13 @@ struct CountedOptimizer {
   std::shared_ptr<std::int64_t> num_steps;
 };
 
-/// Reads kind and options of an optimizer; the framework's defaults, but no weight decay.
+/// Reads kind and options of an optimizer; the framework's defaults, but no
+/// weight decay.
 /// @throws Unsupported  for a kind that is unknown
 CountedOptimizer optimizer_from(Arguments& arguments, std::vector<at::Tensor> parameters);
 
 /// Reads kind and options of a schedule.
-/// @throws Unsupported  for a kind that is unknown, or that Lockstep does not have
+/// @throws Unsupported  for a kind that is unknown
 std::shared_ptr<optim::Scheduler> scheduler_from(Arguments& arguments,
                                                  std::shared_ptr<torch::optim::Optimizer> optimizer);
 

@@ -26,11 +26,8 @@ void TrainRun::accumulate(Arguments& verb, Json& entry) {
   }
   auto body = verb.objects("body");
   verb.finish();
-  // The Accelerator's own takes a number of models that the compiler knows.
-  const auto micro_batch = accelerator_.accumulate();
-  const auto& state = accelerator_.gradient_state();
-  const Accumulation scope(engines, state.sync_gradients || state.sync_each_batch);
-  entry["sync"] = state.sync_gradients;
+  const auto micro_batch = accelerator_.accumulate(engines);
+  entry["sync"] = accelerator_.sync_gradients();
   entry["step"] = accelerator_.accumulation_step();
   run(std::move(body));
 }

@@ -67,6 +67,35 @@ class Examples(Served):
                      "state_end": [False, True], "state_remainder": [1, 1], "after": [True, 1, False, -1, 1]}],
             "active": 0})
 
+    def test_iterable_shard(self):
+        self.check_ok(1, "data.iterable_shard", {"n": 2, "b": 4, "split_batches": True, "shards": 2}, [
+            [{"len": 2, "passes": [[0, 1]]}, {"len": 2, "passes": [[0, 1]]}]])  # len: the true one (DATA-056)
+
+    def test_dispatcher(self):
+        first, second = self.world(2).results("data.dispatcher", {"loader": {"kind": "iterable", "n": 5, "b": 2},
+                                                                  "record_slices": True})
+        summary = first["loaders"]["main"]
+        self.assertEqual((summary["len"], summary["iteration"], summary["reads"]), ({"error": "TypeError"}, 1, 5))
+        record = first["log"][0]
+        keeps_head, *shares = record.pop("slices")  # the head of the pass may have to fill its end
+        self.assertEqual((keeps_head, shares), ([0, 2, 0, 2], [[0, 2, 0, 2], [0, 1, 0, 2]]))
+        self.assertEqual(record, {"batches": [[0, 1], [4]], "end": [False, True], "remainder": [-1, 1],
+                                  "state_end": [False, True], "state_remainder": [-1, 1],
+                                  "after": [True, 1, False, -1, 1]})
+        self.assertEqual(second["loaders"]["main"]["reads"], 0)
+
+    def test_skip_first_batches(self):
+        first, _ = self.world(2).results("data.skip_first_batches", {"loader": {"n": 9, "b": 2}, "skip": 1})
+        self.assertEqual((first["len"], first["passes"][0]["batches"]), (2, [[4, 5], [8, 0]]))
+        self.assertEqual(first["original"]["batches"], [[0, 1], [4, 5], [8, 0]])
+
+    def test_resume(self):
+        for more, finished in (({}, None), ({"via": "state_dict", "config": {"use_stateful_dataloader": True}}, False)):
+            first, _ = self.world(2).results("data.resume", {"loader": {"n": 6, "b": 1}, "consume": 2, **more})
+            self.assertEqual(first["finished"], finished)
+            batches = [first[run]["batches"] for run in ("before", "resumed", "next")]
+            self.assertEqual(batches, [[[0], [2]], [[4]], [[0], [2], [4]]])
+
     def test_seedable_sampler(self):
         self.check_ok(1, "data.seedable_sampler", {"n": 8, "data_seed": 42, "passes": [{}, {}]}, [
             {"passes": [[6, 3, 0, 7, 2, 1, 4, 5], [4, 5, 7, 1, 3, 2, 6, 0]], "epoch": 2, "initial_seed": 42}])

@@ -15,8 +15,8 @@ config::DataLoaderConfiguration data_configuration_from(Arguments given) {
   config.use_seedable_sampler = given.flag("use_seedable_sampler", config.use_seedable_sampler);
   config.data_seed = given.optional_integer("data_seed", config.data_seed);
   config.non_blocking = given.flag("non_blocking", config.non_blocking);
-  if (given.optional_flag("dispatch_batches")) given.refuse("dispatch_batches", "null");
-  if (given.flag("use_stateful_dataloader", false)) given.refuse("use_stateful_dataloader", "false");
+  config.dispatch_batches = given.optional_flag("dispatch_batches");
+  config.use_stateful_dataloader = given.flag("use_stateful_dataloader", config.use_stateful_dataloader);
   given.finish();
   return config;
 }
@@ -39,7 +39,7 @@ AcceleratorOptions constructor_options_from(Arguments given) {
   if (given.has("rng_types") && !given.json("rng_types").is_null()) options.rng_types = given.words("rng_types");
   options.split_batches = given.optional_flag("split_batches");
   options.even_batches = given.optional_flag("even_batches");
-  if (given.optional_flag("dispatch_batches")) given.refuse("dispatch_batches", "null");
+  options.dispatch_batches = given.optional_flag("dispatch_batches");
   options.mixed_precision = given.optional_word("mixed_precision");
   options.gradient_accumulation_steps = as_int(
       given.integer("gradient_accumulation_steps", options.gradient_accumulation_steps), "gradient_accumulation_steps");

@@ -1,3 +1,4 @@
+#include <deque>
 #include <optional>
 
 #include "lockstep/conformance/serve/accelerator_case.h"
@@ -11,8 +12,9 @@ namespace {
 /// Carries out a script over the loaders of a case.
 class Script {
  public:
-  Script(Accelerator& accelerator, ServedLoaders& loaders, bool with_values)
-      : accelerator_(accelerator), loaders_(loaders), with_values_(with_values) {}
+  /// @param plan  what of each pass is recorded
+  Script(Accelerator& accelerator, ServedLoaders& loaders, PassPlan plan)
+      : accelerator_(accelerator), loaders_(loaders), plan_(std::move(plan)) {}
 
   /// The log: an ENTRY for each entry of the script.
   Json run(std::vector<Arguments> entries) {
@@ -27,14 +29,16 @@ class Script {
     if (verb == "pass") return pass(entry);
     if (verb == "set_epoch") return set_epoch(entry);
     if (verb == "prepare") return prepare(entry);
-    entry.refuse("v", "pass, set_epoch or prepare");
+    if (verb == "even_batches") return with_even_batches(entry);
+    entry.refuse("v", "pass, set_epoch, prepare or even_batches");
   }
 
   Json pass(Arguments& entry) {
     auto& loader = loaders_.find(entry.word("loader", "main"));
     const auto epoch = entry.optional_integer("set_epoch");
-    PassPlan plan{.stop_after = entry.optional_integer("stop_after"), .with_values = with_values_};
-    if (entry.optional_integer("skip")) entry.refuse("skip", "null");
+    const auto skip = entry.optional_integer("skip");
+    auto plan = plan_;
+    plan.stop_after = entry.optional_integer("stop_after");
     auto nested = entry.object("nested");
     plan.body = [this, &nested](std::int64_t step) -> std::optional<Json> {
       const auto key = std::to_string(step);
@@ -43,7 +47,8 @@ class Script {
     };
     entry.finish();
     if (epoch) loader.set_epoch(*epoch);
-    auto record = record_pass(loader, accelerator_.gradient_state(), plan);
+    if (skip) skipped_.push_back(loader.skipped(*skip, accelerator_));
+    auto record = record_pass(skip ? skipped_.back() : loader, accelerator_.gradient_state(), plan);
     for (const char* field : {"nested", "again"}) {
       if (entry.has("nested") && !record.contains(field)) record[field] = Json::object();
     }
@@ -64,29 +69,48 @@ class Script {
     return {{"same", loader.prepare(accelerator_)}};
   }
 
+  Json with_even_batches(Arguments& entry) {
+    const auto value = entry.optional_flag("value");
+    auto body = entry.objects("body");
+    entry.finish();
+    const auto scope = accelerator_.join_uneven_inputs(value);
+    return {{"body", run(std::move(body))}};
+  }
+
   Accelerator& accelerator_;
   ServedLoaders& loaders_;
-  bool with_values_;
+  PassPlan plan_;
+  std::deque<ServedLoader> skipped_;  // which live as long as the script
 };
 
-}  // namespace
-
-Json data_loader(Arguments& arguments, const Case& /*of*/) {
-  const auto options = accelerator_options_from(arguments);
+Json run_script(Arguments& arguments, const AcceleratorOptions& options, bool record_slices) {
   auto cases = loaders_from(arguments);
-  const bool with_values = arguments.flag("values", false);
+  const PassPlan plan{.with_values = arguments.flag("values", false), .with_slices = record_slices};
   auto script = arguments.objects("script");
   if (!arguments.has("script")) script.emplace_back(Json{{"v", "pass"}}, "args.script[0]");
   arguments.finish();
 
   Accelerator accelerator(options);
-  ServedLoaders loaders(std::move(cases), accelerator);
-  auto log = Script(accelerator, loaders, with_values).run(std::move(script));
+  ServedLoaders loaders(std::move(cases), accelerator, record_slices);
+  auto log = Script(accelerator, loaders, plan).run(std::move(script));
   Json summaries;
   for (const auto& [name, loader] : loaders.all()) summaries[name] = loader.summary();
   return {{"loaders", std::move(summaries)},
           {"log", std::move(log)},
           {"active", accelerator.gradient_state().num_registrations()}};
+}
+
+}  // namespace
+
+Json data_loader(Arguments& arguments, const Case& /*of*/) {
+  return run_script(arguments, accelerator_options_from(arguments),
+                    /*record_slices=*/false);
+}
+
+Json data_dispatcher(Arguments& arguments, const Case& /*of*/) {
+  auto options = accelerator_options_from(arguments);
+  if (!arguments.object("config").has("dispatch_batches")) options.dataloader_config.dispatch_batches = true;
+  return run_script(arguments, options, arguments.flag("record_slices", false));
 }
 
 }  // namespace lockstep::conformance

@@ -1,8 +1,11 @@
 #include <algorithm>
+#include <functional>
 
+#include "lockstep/conformance/serve/answers.h"
 #include "lockstep/conformance/serve/loader_case.h"
 #include "lockstep/conformance/serve/operations.h"
 #include "lockstep/data/batch_sampler_shard.h"
+#include "lockstep/data/iterable_dataset_shard.h"
 #include "lockstep/data/seedable_sampler.h"
 #include "lockstep/random/generator.h"
 
@@ -33,7 +36,8 @@ Json describe(data::BatchSamplerShard& shard, std::int64_t num_passes) {
   return result;
 }
 
-/// One pass of `data.seedable_sampler`: an epoch to set first, and after how many indices to leave.
+/// One pass of `data.seedable_sampler`: an epoch to set first, and after how
+/// many indices to leave.
 struct SamplerPass {
   std::optional<std::int64_t> epoch, take;
 };
@@ -60,6 +64,56 @@ Indices pass_over(data::SeedableRandomSampler& sampler, const SamplerPass& pass)
   return indices;
 }
 
+/// What `data.iterable_shard` asks of each shard.
+struct StreamShardPlan {
+  StreamOptions stream;
+  data::IterableShardOptions shard;
+  std::vector<std::optional<std::int64_t>> epochs;  // one pass for each; none: no set_epoch before it
+};
+
+std::vector<std::optional<std::int64_t>> epochs_from(Arguments& arguments) {
+  if (!arguments.has("epochs")) return {std::nullopt};
+  std::vector<std::optional<std::int64_t>> epochs;
+  for (const auto& epoch : arguments.json("epochs")) {
+    if (!epoch.is_null() && !epoch.is_number_integer()) arguments.refuse("epochs", "integers, or null");
+    epochs.push_back(epoch.is_null() ? std::nullopt : std::optional(epoch.get<std::int64_t>()));
+  }
+  return epochs;
+}
+
+Json length_of(const data::IterableDatasetShard& shard) {
+  if (const auto size = shard.size()) return *size;
+  throw TypeError({.where = "len", .expected = "a data set that knows its size", .got = "one that does not"});
+}
+
+Json pass_over(data::IterableDatasetShard& shard, std::optional<std::int64_t> epoch) {
+  if (epoch) shard.set_epoch(*epoch);
+  auto items = Json::array();
+  shard.reset();
+  while (const auto item = shard.next()) items.push_back(item->tensor().item<std::int64_t>());
+  return items;
+}
+
+Json describe(const StreamShardPlan& plan, World world) {
+  const auto record = std::make_shared<DatasetRecord>();
+  Arguments ids(Json::object(), "items");
+  data::IterableDatasetShard shard(make_stream(Items(ids), plan.stream, record), world, plan.shard);
+  Json result = {{"len", attempt([&] { return length_of(shard); })}, {"passes", Json::array()}};
+  for (const auto& epoch : plan.epochs) result["passes"].push_back(attempt([&] { return pass_over(shard, epoch); }));
+  if (plan.stream.logs_epochs) result["epochs_seen"] = record->epochs_seen;
+  return result;
+}
+
+/// This rank's shard, or with `shards` all of them.
+Json of_shards(std::optional<std::int64_t> shards, World world, const std::function<Json(World)>& shard_of) {
+  if (!shards) return shard_of(world);
+  auto all = Json::array();
+  for (int rank = 0; rank < *shards; ++rank) {
+    all.push_back(shard_of({.rank = rank, .size = static_cast<int>(*shards)}));
+  }
+  return all;
+}
+
 }  // namespace
 
 Json data_shard(Arguments& arguments, const Case& of) {
@@ -73,12 +127,22 @@ Json data_shard(Arguments& arguments, const Case& of) {
     data::BatchSamplerShard shard(batches, world, options);
     return describe(shard, num_passes);
   };
-  if (!shards) return shard_of(of.world());
-  auto all = Json::array();
-  for (int rank = 0; rank < *shards; ++rank) {
-    all.push_back(shard_of({.rank = rank, .size = static_cast<int>(*shards)}));
-  }
-  return all;
+  return of_shards(shards, of.world(), shard_of);
+}
+
+Json data_iterable_shard(Arguments& arguments, const Case& of) {
+  const auto shards = arguments.optional_integer("shards");
+  StreamShardPlan plan;
+  plan.stream = {.size = arguments.integer("n"),
+                 .is_sized = arguments.flag("sized", true),
+                 .logs_epochs = arguments.flag("epoch_log", false),
+                 .generator_seed = arguments.optional_integer("dataset_generator")};
+  plan.shard = {.batch_size = arguments.integer("b", 1),
+                .drop_last = arguments.flag("drop_last", false),
+                .split_batches = arguments.flag("split_batches", false)};
+  plan.epochs = epochs_from(arguments);
+  arguments.finish();
+  return of_shards(shards, of.world(), [&](World world) { return describe(plan, world); });
 }
 
 Json data_seedable_sampler(Arguments& arguments, const Case& /*of*/) {

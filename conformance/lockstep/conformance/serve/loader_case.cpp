@@ -1,5 +1,7 @@
 #include "lockstep/conformance/serve/loader_case.h"
 
+#include <ATen/Functions.h>
+
 #include "lockstep/data/dataset.h"
 #include "lockstep/data/sampler.h"
 #include "lockstep/random/generator.h"
@@ -27,6 +29,41 @@ class CountedDataset final : public data::Dataset {
   std::int64_t size_;
   bool logs_epochs_;
   std::shared_ptr<DatasetRecord> record_;
+};
+
+class CountedStream final : public data::IterableDataset {
+ public:
+  CountedStream(Items items, const StreamOptions& options, std::shared_ptr<DatasetRecord> record)
+      : items_(std::move(items)), options_(options), record_(std::move(record)) {
+    if (options_.generator_seed) generator_ = random::make_generator(*options_.generator_seed);
+  }
+
+  void reset() override {
+    order_ = at::arange(options_.size, at::kLong);
+    if (generator_.defined()) order_ = at::randperm(options_.size, generator_, at::kLong);
+    next_ = 0;
+  }
+  std::optional<Value> next() override {
+    if (next_ == options_.size) return std::nullopt;
+    ++record_->reads;
+    return items_.item(order_[next_++].item<std::int64_t>());
+  }
+  [[nodiscard]] std::optional<std::int64_t> size() const override {
+    return options_.is_sized ? std::optional(options_.size) : std::nullopt;
+  }
+  [[nodiscard]] bool follows_epochs() const override { return options_.logs_epochs; }
+  void set_epoch(std::int64_t epoch) override {
+    if (options_.logs_epochs) record_->epochs_seen.push_back(epoch);
+  }
+  at::Generator* generator() override { return &generator_; }
+
+ private:
+  Items items_;
+  StreamOptions options_;
+  std::shared_ptr<DatasetRecord> record_;
+  at::Generator generator_;
+  at::Tensor order_ = at::empty({0}, at::kLong);
+  std::int64_t next_ = 0;
 };
 
 /// The fields of a LOADER that say which items go together.
@@ -92,19 +129,43 @@ std::shared_ptr<ListedBatches> listed_batches_from(Arguments& arguments) {
   return std::make_shared<ListedBatches>(lists.get<std::vector<Indices>>(), batch_size, drop_last);
 }
 
+std::shared_ptr<data::IterableDataset> make_stream(const Items& items, const StreamOptions& options,
+                                                   std::shared_ptr<DatasetRecord> record) {
+  return std::make_shared<CountedStream>(items, options, std::move(record));
+}
+
+namespace {
+
+enum class Kind { map, iterable, sized_iterable };
+
+Kind kind_from(Arguments& arguments) {
+  const auto word = arguments.word("kind", "map");
+  if (word == "map") return Kind::map;
+  if (word == "iterable") return Kind::iterable;
+  if (word == "sized_iterable") return Kind::sized_iterable;
+  arguments.refuse("kind", "map, iterable or sized_iterable");
+}
+
+}  // namespace
+
 LoaderCase loader_from(Arguments& arguments) {
-  if (arguments.word("kind", "map") != "map") arguments.refuse("kind", "map");
+  const auto kind = kind_from(arguments);
   const Items items(arguments);
   const Batching batching(arguments);
-  const bool logs_epochs = arguments.flag("epoch_log", false);
+  const StreamOptions stream{.size = batching.size,
+                             .is_sized = kind == Kind::sized_iterable,
+                             .logs_epochs = arguments.flag("epoch_log", false),
+                             .generator_seed = arguments.optional_integer("dataset_generator")};
   const bool prepare = arguments.flag("prepare", true);
-  if (arguments.optional_integer("dataset_generator")) arguments.refuse("dataset_generator", "null with kind map");
   arguments.finish();
   const auto record = std::make_shared<DatasetRecord>();
-  const std::shared_ptr<data::Dataset> dataset =
-      std::make_shared<CountedDataset>(items, batching.size, logs_epochs, record);
-  return {
-      .items = items, .record = record, .loader = data::DataLoader(dataset, options_of(batching)), .prepare = prepare};
+  const auto loader = [&] {
+    if (kind != Kind::map) return data::DataLoader(make_stream(items, stream, record), options_of(batching));
+    const std::shared_ptr<data::Dataset> dataset =
+        std::make_shared<CountedDataset>(items, batching.size, stream.logs_epochs, record);
+    return data::DataLoader(dataset, options_of(batching));
+  };
+  return {.items = items, .record = record, .loader = loader(), .prepare = prepare};
 }
 
 }  // namespace lockstep::conformance

@@ -7,8 +7,12 @@ namespace lockstep::conformance {
 const std::vector<NamedOperation>& operations() {
   static const std::vector<NamedOperation> all = {
       {"data.shard", data_shard},
+      {"data.iterable_shard", data_iterable_shard},
       {"data.loader", data_loader},
+      {"data.dispatcher", data_dispatcher},
+      {"data.skip_first_batches", data_skip_first_batches},
       {"data.seedable_sampler", data_seedable_sampler},
+      {"data.resume", data_resume},
       {"state.process", state_process},
       {"state.split_between_processes", state_split_between_processes},
       {"state.control", state_control},
@@ -37,7 +41,9 @@ Operation operation_named(std::string_view name) {
 std::vector<std::string> capabilities() {
   std::vector<std::string> all;
   for (const auto& operation : operations()) all.emplace_back(operation.name);
-  for (const char* feature : {"ddp", "amp.fp16_cpu", "amp.bf16", "amp.fp8"}) all.emplace_back(feature);
+  for (const char* feature : {"ddp", "amp.fp16_cpu", "amp.bf16", "amp.fp8", "stateful_loader"}) {
+    all.emplace_back(feature);
+  }
   return all;
 }
 

@@ -17,7 +17,8 @@ struct Case {
   [[nodiscard]] World world() const { return session.world(); }
 };
 
-/// Carries out one operation of the protocol and gives its RESULT; throws what Lockstep throws, or Unsupported.
+/// Carries out one operation of the protocol and gives its RESULT; throws what
+/// Lockstep throws, or Unsupported.
 using Operation = Json (*)(Arguments& arguments, const Case& of);
 
 struct NamedOperation {
@@ -34,7 +35,11 @@ std::vector<std::string> capabilities();
 
 // data
 Json data_shard(Arguments& arguments, const Case& of);
+Json data_iterable_shard(Arguments& arguments, const Case& of);
 Json data_loader(Arguments& arguments, const Case& of);
+Json data_dispatcher(Arguments& arguments, const Case& of);
+Json data_skip_first_batches(Arguments& arguments, const Case& of);
+Json data_resume(Arguments& arguments, const Case& of);
 Json data_seedable_sampler(Arguments& arguments, const Case& of);
 // state
 Json state_process(Arguments& arguments, const Case& of);

@@ -46,10 +46,14 @@ void go_through(Json& record, const ServedLoader& loader, const state::GradientS
 
 Json record_pass(const ServedLoader& loader, const state::GradientState& gradients, const PassPlan& plan) {
   auto record = empty_record(plan);
+  const auto num_slices = static_cast<std::ptrdiff_t>(loader.slices().size());
   const auto outcome = attempt([&] {
     go_through(record, loader, gradients, plan);
     return Json();
   });
+  if (plan.with_slices) {
+    record["slices"] = std::vector(loader.slices().begin() + num_slices, loader.slices().end());
+  }
   if (!outcome.is_null()) {
     record["failed"] = outcome["error"];
     return record;

@@ -2,6 +2,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/conformance/serve/answers.h"
+#include "lockstep/value/tensor_ops.h"
 
 namespace lockstep::conformance {
 namespace {
@@ -12,36 +13,64 @@ ServedLoader::Pass pass_over(Loader& loader) {
   return [pass = std::shared_ptr(loader.pass())] { return pass->next(); };
 }
 
-Json total_batch_size_of(const data::DataLoaderShard& loader) {
+Json total_batch_size_of(const data::PreparedDataLoader& loader) {
   if (const auto size = loader.total_batch_size()) return *size;
   throw AttributeError({.where = "total_batch_size", .expected = "a batch sampler with a batch size", .got = "none"});
 }
 
+// Rows as usual, each call noted.
+data::SliceFunction recording_slice(std::shared_ptr<DatasetRecord> record) {
+  return [record = std::move(record)](const Value& batch, std::int64_t begin, std::int64_t end, World world) {
+    record->slices.push_back({begin, end, world.rank, world.size});
+    return value::slice(batch, begin, end);
+  };
+}
+
 }  // namespace
 
-ServedLoader::ServedLoader(LoaderCase loader, Accelerator& accelerator) : loader_(std::move(loader)) {
+ServedLoader::ServedLoader(LoaderCase loader, Accelerator& accelerator, bool record_slices)
+    : loader_(std::move(loader)), record_slices_(record_slices) {
   if (loader_.prepare) prepare(accelerator);
 }
 
 bool ServedLoader::prepare(Accelerator& accelerator) {
   const auto before = prepared_;
-  prepared_ = before ? accelerator.prepare(before) : accelerator.prepare(loader_.loader);
+  if (before) {
+    prepared_ = accelerator.prepare(before);
+  } else if (record_slices_) {
+    prepared_ =
+        accelerator.prepare_data_loader(loader_.loader, {.slice_fn_for_dispatch = recording_slice(loader_.record)});
+  } else {
+    prepared_ = accelerator.prepare(loader_.loader);
+  }
   return prepared_ == before;
 }
 
-ServedLoader::Pass ServedLoader::pass() const { return prepared_ ? pass_over(*prepared_) : pass_over(loader_.loader); }
-
-void ServedLoader::set_epoch(std::int64_t epoch) const {
-  if (prepared_) return prepared_->set_epoch(epoch);
-  throw AttributeError({.where = "set_epoch", .expected = "a prepared loader", .got = "one that is not prepared"});
+ServedLoader ServedLoader::skipped(std::int64_t num_steps, const Accelerator& accelerator) const {
+  auto rest = *this;
+  if (prepared_) {
+    rest.prepared_ = accelerator.skip_first_batches(prepared_, num_steps);
+  } else {
+    rest.loader_.loader = accelerator.skip_first_batches(loader_.loader, num_steps);
+  }
+  return rest;
 }
+
+data::PreparedDataLoader& ServedLoader::prepared() const {
+  if (prepared_) return *prepared_;
+  throw AttributeError({.where = "loader", .expected = "a prepared one", .got = "one that is not prepared"});
+}
+
+void ServedLoader::set_epoch(std::int64_t epoch) const { prepared().set_epoch(epoch); }
+
+ServedLoader::Pass ServedLoader::pass() const { return prepared_ ? pass_over(*prepared_) : pass_over(loader_.loader); }
 
 Json ServedLoader::end() const { return prepared_ ? Json(prepared_->end_of_dataloader()) : Json(); }
 Json ServedLoader::remainder() const { return prepared_ ? Json(prepared_->remainder()) : Json(); }
 Json ServedLoader::iteration() const { return prepared_ ? Json(prepared_->iteration()) : Json(); }
 
 Json ServedLoader::summary() const {
-  Json summary = {{"len", attempt([&] { return prepared_ ? prepared_->length() : loader_.loader.length(); })}};
+  Json summary = {{"len", attempt([&] { return length(); })}};
   summary["total_batch_size"] = prepared_ ? attempt([&] { return total_batch_size_of(*prepared_); }) : Json();
   summary["total_dataset_length"] = prepared_ ? attempt([&] { return prepared_->total_dataset_length(); }) : Json();
   summary["iteration"] = iteration();
@@ -59,8 +88,11 @@ std::vector<std::pair<std::string, LoaderCase>> loaders_from(Arguments& argument
   return cases;
 }
 
-ServedLoaders::ServedLoaders(std::vector<std::pair<std::string, LoaderCase>> cases, Accelerator& accelerator) {
-  for (auto& [name, loader] : cases) loaders_.emplace_back(name, ServedLoader(std::move(loader), accelerator));
+ServedLoaders::ServedLoaders(std::vector<std::pair<std::string, LoaderCase>> cases, Accelerator& accelerator,
+                             bool record_slices) {
+  for (auto& [name, loader] : cases) {
+    loaders_.emplace_back(name, ServedLoader(std::move(loader), accelerator, record_slices));
+  }
 }
 
 ServedLoader& ServedLoaders::find(const std::optional<std::string>& name) {

@@ -42,12 +42,17 @@ def dispatches(case: dict) -> bool:
     return bool(loaders(case)) and (by_default if wanted is None else wanted)
 
 
-def script(case: dict) -> list[dict]:
-    """The entries of a script, those of its bodies among them."""
-    def flat(entries):
-        return [found for entry in entries for found in (entry, *flat(entry.get("body", [])))]
+def flat(entries: list[dict]) -> list[dict]:
+    """Entries of a script or verbs of a program, those of their bodies among them."""
+    return [found for entry in entries for found in (entry, *flat(entry.get("body", [])))]
 
+
+def script(case: dict) -> list[dict]:
     return flat(case["args"].get("script", []))
+
+
+def verbs(case: dict, name: str) -> list[dict]:
+    return [entry for entry in flat(case["args"].get("program", [])) if entry.get("v") == name]
 
 
 def skips(case: dict) -> bool:
@@ -135,6 +140,18 @@ KNOWN_DIFFERENCES = [
     KnownDifference("DATA-056", "the length of a split iterable shard is what it yields",
                     lambda case: (case["op"] == "data.iterable_shard" and case["args"].get("split_batches", False))
                     or (bool(config(case, "split_batches")) and any_loader(case, lambda loader: not is_map(loader))),
+                    at("len", "total_dataset_length")),
+    KnownDifference("DATA-017", "the total batch size of a stream, too, is that of all ranks",
+                    lambda case: not dispatches(case) and any_loader(case, lambda loader: not is_map(loader)),
+                    at("total_batch_size")),
+    KnownDifference("DATA-071", "a pass of which everything is skipped is an empty one",
+                    lambda case: skips(case) and not dispatches(case) and any_loader(
+                        case, lambda loader: not is_map(loader)),
+                    lambda difference: at("after")(difference) and (difference.left, difference.right) in (
+                        (True, False), (1, 0))),
+    KnownDifference("DATA-107", "the length of a skipped stream, too, is without what is skipped",
+                    lambda case: case["op"] == "data.skip_first_batches" and any_loader(
+                        case, lambda loader: not is_map(loader)),
                     at("len")),
     KnownDifference("DATA-059", "a shard that was never told an epoch is in epoch 0",
                     lambda case: case["op"] == "data.iterable_shard"
@@ -186,6 +203,10 @@ KNOWN_DIFFERENCES = [
                     at("lr", "position", "loss", "params", "norm", "grads", "losses")),
     KnownDifference("ACC-026", "optimizers that share a scaler update it once for all",
                     lambda case: case["op"] == "amp.scaler" and case["args"].get("optimizers", 1) > 1),
+    KnownDifference("RNG-003", "generators can be synchronised without an Accelerator",
+                    lambda case: case["op"] == "rng.program" and "accelerator" not in case["args"]),
+    KnownDifference("ACC-041", "clamping gradients where there are none is no error",
+                    lambda case: any("value" in entry for entry in verbs(case, "clip"))),
     KnownDifference("RNG-009", "the generator of a sampler is synchronised whatever else is",
                     lambda case: ranks_have_seeds(case)
                     and any_loader(case, lambda loader: loader.get("shuffle", False))

@@ -8,7 +8,7 @@ REQUIRED = object()
 ABSENT = object()  # the default of a field whose absence means something of its own
 
 
-def read(given, where: str, **defaults) -> SimpleNamespace:
+def read(given, where: str, /, **defaults) -> SimpleNamespace:
     """The fields of an object, those not given by their defaults."""
     if not isinstance(given, dict):
         raise Unsupported(f"{where}: not an object")

@@ -15,7 +15,7 @@ ServedLoader::Pass pass_over(Loader& loader) {
 
 Json total_batch_size_of(const data::PreparedDataLoader& loader) {
   if (const auto size = loader.total_batch_size()) return *size;
-  throw AttributeError({.where = "total_batch_size", .expected = "a batch sampler with a batch size", .got = "none"});
+  throw TypeError({.where = "total_batch_size", .expected = "a batch sampler with a batch size", .got = "none"});
 }
 
 // Rows as usual, each call noted.

@@ -15,7 +15,11 @@ ServedLoader::Pass pass_over(Loader& loader) {
 
 Json total_batch_size_of(const data::PreparedDataLoader& loader) {
   if (const auto size = loader.total_batch_size()) return *size;
-  throw TypeError({.where = "total_batch_size", .expected = "a batch sampler with a batch size", .got = "none"});
+  const Problem problem{
+      .where = "total_batch_size", .expected = "a batch sampler with a batch size", .got = "one without"};
+  const bool is_shared = loader.batch_sampler() && loader.batch_sampler()->wrapped();
+  if (is_shared) throw TypeError(problem);  // the kind of multiplying nothing by the number of ranks
+  throw AttributeError(problem);
 }
 
 // Rows as usual, each call noted.

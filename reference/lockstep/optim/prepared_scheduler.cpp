@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/logging.h"
 
 namespace lockstep::optim {
 
@@ -27,11 +28,22 @@ PreparedScheduler::PreparedScheduler(std::shared_ptr<Scheduler> scheduler,
 void PreparedScheduler::step(std::optional<double> metric) {
   const auto due = steps_due();
   if (due == 0) return;
+  if (due > 1) warn_if_ended(due);
   const auto guarded = options_.step_with_optimizer && !options_.split_batches;
   const auto before = scheduler_->last_epoch();
   for (int i = 0; i < due && !(guarded && has_ended()); ++i) scheduler_->step(metric);
   if (scheduler_->last_epoch() == before) return;
   account_->emit([this] { return accounting::SchedulerStep{.learning_rates = last_learning_rates()}; });
+}
+
+void PreparedScheduler::warn_if_ended(int due) {
+  const auto planned = scheduler_->planned_steps();
+  if (has_warned_ || !planned || scheduler_->last_epoch() < *planned) return;
+  has_warned_ = true;
+  log::warning(fmt::format(
+      "the schedule of {0} steps has ended after {1} optimizer steps, each of which moves it by {2}, the number of "
+      "ranks. If {0} counts optimizer steps, do not prepare the scheduler, or make it for {3} steps.",
+      *planned, (*planned + due - 1) / due, due, *planned * due));
 }
 
 int PreparedScheduler::steps_due() {

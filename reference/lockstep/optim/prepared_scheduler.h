@@ -27,6 +27,9 @@ struct PreparedSchedulerOptions {
 /// `total_steps` is not driven beyond them: on 3 ranks, 7 in all, it stands at 3, 6, 7, 7. (Not so with
 /// `split_batches`, where a step too many is the schedule's own error.)
 ///
+/// A schedule that counts optimizer steps of all ranks already is over w times too early here, which a warning says as
+/// soon as it is seen: leave it out of `prepare`, and it moves by one at each of its own step() calls.
+///
 /// Linear decay over 20 steps, 2 ranks, 10 micro-steps in windows of 4: 3 optimizer steps, the schedule at 6, the rate
 /// 0.9, 0.8, 0.7 of its start.
 ///
@@ -61,12 +64,14 @@ class LOCKSTEP_API PreparedScheduler {
   [[nodiscard]] bool any_optimizer_skipped() const;
   [[nodiscard]] bool has_ended() const;
   int steps_due();
+  void warn_if_ended(int due);
 
   std::shared_ptr<Scheduler> scheduler_;
   std::vector<std::shared_ptr<const PreparedOptimizer>> optimizers_;
   const state::GradientState& gradient_state_;
   std::shared_ptr<accounting::Account> account_;
   PreparedSchedulerOptions options_;
+  bool has_warned_ = false;
 };
 
 /// Of the prepared optimizers, the one that wraps the scheduler's own; all of them if none does.

@@ -35,6 +35,8 @@ class LOCKSTEP_API Scheduler {
   [[nodiscard]] virtual std::vector<double> last_learning_rates() const = 0;
   /// How many steps a schedule that ends has; stepping beyond them is its error.
   [[nodiscard]] virtual std::optional<std::int64_t> total_steps() const { return std::nullopt; }
+  /// After how many steps it has done what it was made for, although it may go on; none: unknown.
+  [[nodiscard]] virtual std::optional<std::int64_t> planned_steps() const { return total_steps(); }
   /// The optimizer whose rates it sets; nullptr: unknown.
   [[nodiscard]] virtual const torch::optim::Optimizer* optimizer() const { return nullptr; }
 

@@ -146,6 +146,9 @@ class LOCKSTEP_API CosineAnnealingLr final : public RateSchedule {
   /// @throws InvalidArgument  unless t_max is positive
   CosineAnnealingLr(std::shared_ptr<torch::optim::Optimizer> optimizer, std::int64_t t_max, double eta_min = 0.0);
 
+  /// Half a period: beyond it the rate rises again.
+  [[nodiscard]] std::optional<std::int64_t> planned_steps() const override { return t_max_; }
+
  private:
   [[nodiscard]] double next_rate(double rate, double base) const override;
   void visit(StateFields& fields) override;

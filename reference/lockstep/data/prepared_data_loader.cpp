@@ -1,9 +1,12 @@
 #include "lockstep/data/prepared_data_loader.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <utility>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/logging.h"
 #include "lockstep/data/skip_first_batches.h"
 #include "lockstep/random/generator.h"
 
@@ -12,6 +15,7 @@ namespace {
 
 constexpr const char* kNumYielded = "_num_yielded";
 constexpr const char* kFinished = "_iterator_finished";
+constexpr const char* kSamples = "samples";
 constexpr const char* kIteration = "iteration";
 constexpr const char* kGenerator = "generator";
 
@@ -70,19 +74,39 @@ void PreparedDataLoader::require_stateful(const char* where) const {
 Value PreparedDataLoader::state_dict() const {
   require_stateful("state_dict");
   return Value::dict({{kNumYielded, reads() ? progress_.num_steps * batches_per_step() : 0},
+                      {kSamples, samples_taken()},
                       {kFinished, progress_.finished},
                       {kIteration, progress_.iteration},
                       {kGenerator, progress_.generator}});
+}
+
+Value PreparedDataLoader::samples_taken() const {
+  const auto total = total_batch_size();
+  if (!total) return {};
+  return reads() ? progress_.num_steps * *total : 0;
+}
+
+// Samples come before batches: a job of another number of ranks takes another number of them per step.
+std::int64_t PreparedDataLoader::step_of(std::int64_t num_yielded, const Value& samples) const {
+  const auto total = total_batch_size();
+  if (samples.is_none() || !total || *total < 1) return num_yielded / batches_per_step();
+  const auto again = samples.integer() % *total;
+  if (again != 0) {
+    log::warning(fmt::format("the pass was left after {} samples, where no step of {} ends: {} of them come again",
+                             samples.integer(), *total, again));
+  }
+  return samples.integer() / *total;
 }
 
 void PreparedDataLoader::load_state_dict(const Value& state) {
   require_stateful("load_state_dict");
   const bool finished = state[kFinished].boolean();
   const auto num_yielded = state[kNumYielded].integer();
+  const auto& samples = state[kSamples];
   const auto iteration = state[kIteration].integer();
   const auto& generator = state[kGenerator];
   iteration_ = finished ? iteration + 1 : iteration;
-  resume_at_ = finished ? 0 : num_yielded / batches_per_step();
+  resume_at_ = finished ? 0 : step_of(num_yielded, samples);
   resume_order_ = finished || generator.is_none() ? at::Tensor() : generator.tensor();
   progress_ = {.num_steps = resume_at_, .finished = false, .iteration = iteration_, .generator = resume_order_};
 }

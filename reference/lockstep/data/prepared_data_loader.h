@@ -84,13 +84,15 @@ class LOCKSTEP_API PreparedDataLoader {
                                                                        bool every_epoch = true) const;
 
   /// Where the pass stands: a dict of `_num_yielded`, the batches handed out so far, as this rank's inner loader counts
-  /// them; `_iterator_finished`, true from the body of the last step on; `iteration`, the pass it is about;
-  /// `generator`, the state from which the order of that pass was drawn, or none if no generator decides it.
+  /// them; `samples`, those of all ranks together, or none if batches vary in size; `_iterator_finished`, true from the
+  /// body of the last step on; `iteration`, the pass it is about; `generator`, the state from which the order of that
+  /// pass was drawn, or none if no generator decides it.
   /// @throws AttributeError  without use_stateful_dataloader
   /// @clause DATA-110..112
   [[nodiscard]] Value state_dict() const;
   /// The coming pass begins where `state` was taken, which is the start of the next one if that pass was finished; the
-  /// passes after it are whole.
+  /// passes after it are whole. Also on another number of ranks, since the place is told in samples; where no step of
+  /// theirs ends there, the last samples before it come again, with a warning.
   /// @throws AttributeError  without use_stateful_dataloader
   /// @throws KeyError, TypeError  for a dict that state_dict() did not make
   void load_state_dict(const Value& state);
@@ -138,6 +140,8 @@ class LOCKSTEP_API PreparedDataLoader {
 
  private:
   void require_stateful(const char* where) const;
+  [[nodiscard]] Value samples_taken() const;
+  [[nodiscard]] std::int64_t step_of(std::int64_t num_yielded, const Value& samples) const;
   DataLoader take_up();
   at::Tensor begin_order();
   void enter_pass();

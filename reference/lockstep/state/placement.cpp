@@ -90,6 +90,12 @@ Rendezvous rendezvous_of(const Environment& environment, const Placement& placem
   }
   rendezvous.host = host.value_or("127.0.0.1");
   rendezvous.port = environment.number("MASTER_PORT").value_or(kDefaultPort);
+  if (rendezvous.port == 0 && rendezvous.file.empty() && placement.world.size > 1) {
+    throw InvalidArgument({.where = "rendezvous",
+                           .expected = "a port that all ranks know",
+                           .got = "MASTER_PORT 0: rank 0 would choose one, and nobody would find it",
+                           .fix = "Set MASTER_PORT to a free port, from 1 to 65535, on every rank."});
+  }
   // Under torchrun the agent runs the store, and every rank is its client.
   rendezvous.hosted_here = placement.world.rank == 0 && !environment.flag("TORCHELASTIC_USE_AGENT_STORE");
   return rendezvous;

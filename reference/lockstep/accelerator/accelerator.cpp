@@ -51,6 +51,7 @@ Accelerator::Accelerator(const AcceleratorOptions& options)
   gradients.adjust_scheduler = plugin.adjust_scheduler;
   gradients.sync_with_dataloader = plugin.sync_with_dataloader;
   gradients.sync_each_batch = plugin.sync_each_batch;
+  gradients.accumulation_rule = plugin.accumulation_rule;
   registered_->strategy =
       parallel::make_strategy({.group = world_group(), .ddp = ddp_kwargs, .on_accelerator = !device().is_cpu()});
 }
@@ -65,7 +66,7 @@ void Accelerator::forget_prepared() {
   registered_->optimizers.clear();
   if (scaler_) scaler_->forget_optimizers();
   registered_->loaders.clear();
-  accumulated_ = 0;
+  window_ = {};
 }
 
 void Accelerator::require_placement_of(std::size_t num_objects, const DevicePlacement& placement) {
@@ -187,10 +188,24 @@ data::EvenBatchesScope Accelerator::join_uneven_inputs(std::optional<bool> even_
 }
 
 void Accelerator::begin_micro_batch() {
-  auto& gradients = gradient_state();
-  const bool ends_pass = gradients.sync_with_dataloader && gradients.end_of_dataloader();
-  accumulated_ = ends_pass ? 0 : accumulated_ + 1;
-  gradients.sync_gradients = ends_pass || accumulated_ % gradients.num_steps == 0;
+  const double factor = window_.begin_micro_batch(gradient_state());
+  if (factor != 1.0) scale_gathered_gradients(factor);
+}
+
+void Accelerator::scale_gathered_gradients(double factor) {
+  const at::NoGradGuard no_grad;
+  std::unordered_set<const at::TensorImpl*> scaled;  // a model's parameters are its optimizer's as well
+  const auto scale = [&](const at::Tensor& parameter) {
+    if (parameter.grad().defined() && scaled.insert(parameter.unsafeGetTensorImpl()).second) {
+      parameter.grad().mul_(factor);
+    }
+  };
+  for (const auto& known : registered_->models) {
+    if (const auto model = known.lock()) std::ranges::for_each(model->parameters(), scale);
+  }
+  for (const auto& optimizer : registered_->optimizers) {
+    for (const auto& group : optimizer->param_groups()) std::ranges::for_each(group.params(), scale);
+  }
 }
 
 void Accelerator::require_no_search() const {
@@ -221,8 +236,8 @@ void Accelerator::backward(const at::Tensor& loss, const std::optional<at::Tenso
   const bool synchronising =
       std::ranges::any_of(registered_->engines, [](const auto& engine) { return engine->synchronises_gradients(); });
   account().emit([&] { return accounting::Backward{.edge = accounting::Edge::begin, .synchronising = synchronising}; });
-  const int steps = gradient_accumulation_steps();
-  const auto share = steps == 1 ? loss : loss / steps;
+  const auto divisor = window_.divisor(gradient_state());
+  const auto share = divisor == 1 ? loss : loss / divisor;
   const auto objective = scaler_ ? scaler_->scale(share) : share;
   const auto outside_autocast = autocast(config::AutocastKwargs{.enabled = false});
   const auto run = [&] { objective.backward(gradient.value_or(at::Tensor()), retain_graph); };

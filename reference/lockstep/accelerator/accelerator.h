@@ -16,6 +16,7 @@
 
 #include "lockstep/accelerator/accelerator_options.h"
 #include "lockstep/accelerator/accumulation.h"
+#include "lockstep/accelerator/accumulation_window.h"
 #include "lockstep/accelerator/preparable.h"
 #include "lockstep/accelerator/profiler.h"
 #include "lockstep/comm/operations.h"
@@ -218,7 +219,8 @@ class LOCKSTEP_API Accelerator {
     return scope;
   }
 
-  /// Adds the gradient of loss / gradient_accumulation_steps (ACC-005), times the scaler's scale under fp16 (AMP-008).
+  /// Adds the gradient of loss / gradient_accumulation_steps (ACC-005; in a shorter window its own number of
+  /// micro-batches, by AccumulationRule::window_mean), times the scaler's scale under fp16 (AMP-008).
   /// Runs outside any autocast scope.
   /// @param loss      scalar, unless `gradient` is given
   /// @param gradient  d(objective)/d(loss), of the loss's shape
@@ -323,6 +325,7 @@ class LOCKSTEP_API Accelerator {
 
   void forget_prepared();
   void begin_micro_batch();
+  void scale_gathered_gradients(double factor);
   void require_no_search() const;
   void unscale_owners_of(const std::vector<at::Tensor>& parameters);
   static void require_placement_of(std::size_t num_objects, const DevicePlacement& placement);
@@ -339,7 +342,7 @@ class LOCKSTEP_API Accelerator {
   std::shared_ptr<precision::GradScaler> scaler_;
   config::ProfileKwargs profile_;
   config::ProjectConfiguration project_;
-  std::int64_t accumulated_ = 0;  // micro-batches in the current window
+  AccumulationWindow window_;
   bool is_triggered_ = false;
   std::unique_ptr<Registered> registered_;
 };

@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "lockstep/base/export.h"
+#include "lockstep/config/gradient_accumulation_plugin.h"
 
 namespace lockstep::state {
 
@@ -28,6 +29,7 @@ class LOCKSTEP_API GradientState {
   bool adjust_scheduler = false;     ///< count the scheduler's step in micro-steps without synchronisation too
   bool sync_with_dataloader = true;  ///< the last micro-step of a pass ends the window
   bool sync_each_batch = false;      ///< reduce in every backward, without changing when the optimizer steps
+  config::AccumulationRule accumulation_rule = config::AccumulationRule::steps;
 
   /// The loader whose pass began last and has not been exhausted; none outside any pass (STATE-121).
   [[nodiscard]] std::shared_ptr<const DataLoaderStatus> active_dataloader() const;

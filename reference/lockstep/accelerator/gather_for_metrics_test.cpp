@@ -190,9 +190,7 @@ Indices joined(const Batches& batches) {
   return all;
 }
 
-// Cases of the field's failures.
-
-TEST(Cases, B1_AnEvenSetKeepsItsLastBatch) {
+TEST(CaseB1, AnEvenSetKeepsItsLastBatch) {
   run_thread_ranks(2, [] {
     Accelerator accelerator;
     EXPECT_EQ(joined(metrics_of(accelerator, 64, 8)), numbers_below(64));
@@ -200,7 +198,7 @@ TEST(Cases, B1_AnEvenSetKeepsItsLastBatch) {
   });
 }
 
-TEST(Cases, B3_SmallTailsAreCountedOnceAndInOrder) {
+TEST(CaseB3, SmallTailsAreCountedOnceAndInOrder) {
   for (const int world : {2, 3, 4}) {
     run_thread_ranks(world, [] {
       Accelerator accelerator;
@@ -214,7 +212,7 @@ TEST(Cases, B3_SmallTailsAreCountedOnceAndInOrder) {
   }
 }
 
-TEST(Cases, A5_WithoutEvenBatchesNothingWrapsAround) {
+TEST(CaseA5, WithoutEvenBatchesNothingWrapsAround) {
   const std::map<int, std::vector<Batches>> right = {
       {2, {{{0, 1, 2, 3}, {8, 9}}, {{4, 5, 6, 7}}}},
       {3, {{{0, 1, 2, 3}}, {{4, 5, 6, 7}}, {{8, 9}}}},

@@ -90,7 +90,7 @@ class LOCKSTEP_API Accelerator {
   [[nodiscard]] int gradient_accumulation_steps() const { return gradient_state().num_steps; }
   void set_gradient_accumulation_steps(int steps);
   /// Micro-batches in the current accumulation window, 0 after the one that ended a pass (ACC-001).
-  [[nodiscard]] std::int64_t accumulation_step() const noexcept { return accumulated_; }
+  [[nodiscard]] std::int64_t accumulation_step() const noexcept { return window_.count(); }
 
   // -- Preparing -----------------------------------------------------------------------------------------------------
   /// Prepares each argument and returns the results in their order: the object alone for one argument, a tuple for

@@ -22,6 +22,8 @@ class LOCKSTEP_API AccumulationWindow {
   /// @return what the gradients that the window has gathered so far are to be multiplied by; 1 if nothing is to be done
   double begin_micro_batch(state::GradientState& gradients);
 
+  /// Micro-batches since the last end of a pass, 0 after the one that ended it.
+  [[nodiscard]] std::int64_t count() const noexcept { return count_; }
   /// Of the losses of the current micro-batch.
   [[nodiscard]] std::int64_t divisor(const state::GradientState& gradients) const;
 

@@ -7,15 +7,12 @@
 #include <ATen/Functions.h>
 #include <fmt/format.h>
 
-#include <CLI/CLI.hpp>
 #include <chrono>
 #include <iostream>
 #include <tuple>
 
 #include "interleaved.h"
 #include "lockstep/accelerator/accelerator.h"
-#include "lockstep/base/exit_code.h"
-#include "lockstep/launch/debug_launcher.h"
 
 namespace {
 
@@ -47,15 +44,6 @@ void measure(int rounds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"What gather_for_metrics costs, against a bare all-gather."};
-  int rounds = 160;
-  app.add_option("--rounds", rounds, "rounds of A B B A")->check(CLI::Range(40, 10'000));
-  CLI11_PARSE(app, argc, argv);
-  try {
-    lockstep::launch::debug_launcher([rounds] { measure(rounds); }, 2, {.output = lockstep::launch::Output::inherited});
-  } catch (const std::exception& error) {
-    std::cerr << error.what() << '\n';
-    return lockstep::to_int(lockstep::ExitCode::not_well);
-  }
-  return lockstep::to_int(lockstep::ExitCode::ok);
+  return lockstep::bench::compare_on_two_ranks(argc, argv, "What gather_for_metrics costs, against a bare all-gather.",
+                                               measure);
 }

@@ -111,6 +111,7 @@ void wait_until_idle() {
          (any_group_is_at(RemarkingGloo::Work::finished) && is_before(std::chrono::seconds(10)))) {
     std::this_thread::sleep_for(std::chrono::milliseconds(1));
   }
+  for (const auto& watched : sim::ranks_of_process()) watched->rank->forget_futures();
 }
 
 void end_ranks(int exit_code) {

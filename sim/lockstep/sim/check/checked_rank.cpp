@@ -282,7 +282,15 @@ void CheckedRank::look_for_verdict_on_future() {
   board_->wait_for_verdict(1000);
 }
 
+void CheckedRank::forget_futures() {
+  const std::lock_guard giving_up(giving_up_mutex_);  // what the monitor has taken out is gone by now
+  std::vector<HandedOut> all;
+  const std::lock_guard lock(futures_mutex_);
+  all.swap(futures_);
+}
+
 std::map<std::int32_t, layout::Wait> CheckedRank::incomplete_futures() {
+  const std::lock_guard giving_up(giving_up_mutex_);
   std::vector<HandedOut> completed;
   const std::lock_guard lock(futures_mutex_);
   take_completed(completed);

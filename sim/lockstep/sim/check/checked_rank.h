@@ -125,6 +125,9 @@ class CheckedRank : public std::enable_shared_from_this<CheckedRank> {
   void watch_future(const layout::Wait& wait, std::function<bool()> is_completed);
   /// The calling thread's wait in a future has failed: gives the judge a second to find out why.
   void look_for_verdict_on_future();
+  /// Gives up every future that watch_future was told of, here and now: for an adapter whose tensors cannot be given up
+  /// by another thread later. The caller holds no lock that they need.
+  void forget_futures();
   /// For the monitor: per thread, the first wait whose future is incomplete.
   std::map<std::int32_t, layout::Wait> incomplete_futures();
 
@@ -169,6 +172,7 @@ class CheckedRank : public std::enable_shared_from_this<CheckedRank> {
   std::mutex backend_threads_mutex_;
   std::set<std::int32_t> backend_threads_;
   std::optional<std::set<std::int32_t>> threads_before_;
+  std::mutex giving_up_mutex_;  ///< held by the monitor until the futures that it has taken out are destroyed
   /// Moves the completed ones out of futures_; under futures_mutex_.
   void take_completed(std::vector<HandedOut>& into);
 

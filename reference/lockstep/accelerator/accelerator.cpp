@@ -164,17 +164,27 @@ std::shared_ptr<data::PreparedDataLoader> Accelerator::skip_first_batches(
   return data::skip_first_batches(*loader, num_batches, every_epoch);
 }
 
-data::EvenBatchesScope Accelerator::join_uneven_inputs(std::optional<bool> even_batches) const {
-  if (distributed_type() != state::DistributedType::multi_gpu) {
-    if (use_distributed()) log::warning("join_uneven_inputs has an effect on accelerators only, and none here");
+UnevenInputs Accelerator::join_uneven_inputs(const JoinOptions& options) const {
+  const auto type = distributed_type();
+  const bool can_join =
+      type == state::DistributedType::multi_gpu || (options.on_cpu && type == state::DistributedType::multi_cpu);
+  if (!can_join) {
+    if (use_distributed()) {
+      log::warning(
+          "join_uneven_inputs has an effect on accelerators only, and none here (on the CPU with on_cpu=true)");
+    }
     return {};
   }
-  if (!even_batches.value_or(data_.even_batches)) {
-    throw NotSupported({.where = "join_uneven_inputs",
-                        .expected = "even_batches=true",
-                        .got = "false: ranks that have run out of data would have to join the others' collectives",
-                        .fix = "Leave even_batches on, or drop_last."});
+  std::unique_ptr<parallel::Join> join;
+  if (!options.even_batches.value_or(data_.even_batches)) {
+    const auto divisor = options.divide_by_initial_world_size ? parallel::JoinDivisor::world_size
+                                                              : parallel::JoinDivisor::ranks_with_inputs;
+    join = registered_->strategy->join(registered_->engines, divisor);
   }
+  return {even_batches_scope(options.even_batches), std::move(join)};
+}
+
+data::EvenBatchesScope Accelerator::even_batches_scope(std::optional<bool> even_batches) const {
   if (!even_batches) return {};
   std::vector<std::shared_ptr<data::PreparedDataLoader>> loaders;
   for (const auto& known : registered_->loaders) {

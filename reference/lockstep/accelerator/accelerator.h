@@ -19,8 +19,8 @@
 #include "lockstep/accelerator/accumulation_window.h"
 #include "lockstep/accelerator/preparable.h"
 #include "lockstep/accelerator/profiler.h"
+#include "lockstep/accelerator/uneven_inputs.h"
 #include "lockstep/comm/operations.h"
-#include "lockstep/data/even_batches_scope.h"
 #include "lockstep/data/prepared_data_loader.h"
 #include "lockstep/modules/prepared.h"
 #include "lockstep/optim/prepared_optimizer.h"
@@ -148,16 +148,30 @@ class LOCKSTEP_API Accelerator {
   [[nodiscard]] std::shared_ptr<data::PreparedDataLoader> skip_first_batches(
       const std::shared_ptr<data::PreparedDataLoader>& loader, std::int64_t num_batches, bool every_epoch = true) const;
 
-  /// For a training loop in which ranks take unequal numbers of batches.
+  /// For a training loop in which ranks take unequal numbers of batches: a rank that has none left takes its part in
+  /// the others' reductions with gradients of zero, at the end of the scope, until no rank has any. All ranks then have
+  /// the same parameters.
   ///
-  /// On the CPU and for other kinds of jobs that it does not know, it warns and has no effect; for a single process it
-  /// is silent (ACC-045). On accelerators `even_batches` holds, while the result lives, for the map-style loaders
-  /// prepared so far; a loader to which it means nothing is left as it is, with a warning (ACC-045, 046).
-  /// @param even_batches  unset: as it is
-  /// @throws NotSupported  on accelerators where even_batches comes to false: ranks that have run out do not join the
-  ///                       others' collectives yet
-  /// @clause ACC-045, 046
-  [[nodiscard]] data::EvenBatchesScope join_uneven_inputs(std::optional<bool> even_batches = {}) const;
+  ///     {
+  ///       const auto uneven = accelerator.join_uneven_inputs({.even_batches = false});
+  ///       for (const Value& batch : *loader) { ... }  // 5 samples: rank 0 takes 3 steps, rank 1 takes 2
+  ///     }
+  ///
+  /// Ranks join where even_batches (the option, else the Accelerator's) comes to false, and only on accelerators, or
+  /// with `on_cpu`; elsewhere it warns and has no effect, and for a single process it is silent (ACC-045). While the
+  /// result lives, the option holds for the map-style loaders prepared so far; a loader to which it means nothing is
+  /// left as it is, with a warning (ACC-045, 046).
+  ///
+  /// One pass in a scope, and in it no call that blocks on other ranks but those of the models (parallel/ddp/join.h);
+  /// what an optimizer remembers of a step stays on the ranks that took it. An exception on one rank ends the scope on
+  /// that rank, and the others learn of it as of any failing rank.
+  /// @throws NotSupported  on all ranks alike, where ranks would join, for static_graph, and for a communication hook
+  ///                       without divide_by_initial_world_size
+  /// @clause ACC-044..046
+  UnevenInputs join_uneven_inputs(const JoinOptions& options = {}) const;
+  UnevenInputs join_uneven_inputs(std::optional<bool> even_batches) const {
+    return join_uneven_inputs(JoinOptions{.even_batches = even_batches});
+  }
 
   /// The model without what prepare() put around it: its forward runs as it stands (AMP-010).
   template <typename Net>
@@ -324,6 +338,7 @@ class LOCKSTEP_API Accelerator {
   auto prepare_second(Object object);
 
   void forget_prepared();
+  [[nodiscard]] data::EvenBatchesScope even_batches_scope(std::optional<bool> even_batches) const;
   void begin_micro_batch();
   void scale_gathered_gradients(double factor);
   void require_no_search() const;

@@ -10,6 +10,10 @@ namespace lockstep::parallel {
 
 Strategy::~Strategy() = default;
 
+std::unique_ptr<Join> Strategy::join(const std::vector<std::shared_ptr<modules::ModelEngine>>&, JoinDivisor) {
+  return nullptr;
+}
+
 namespace {
 
 class SingleProcess final : public Strategy {
@@ -31,6 +35,15 @@ class DataParallel final : public Strategy {
       return nullptr;
     }
     return std::make_shared<DistributedDataParallel>(model, request_.group, request_.ddp);
+  }
+
+  std::unique_ptr<Join> join(const std::vector<std::shared_ptr<modules::ModelEngine>>& engines,
+                             JoinDivisor divisor) override {
+    std::vector<std::shared_ptr<DistributedDataParallel>> own;
+    for (const auto& engine : engines) {
+      if (auto one = std::dynamic_pointer_cast<DistributedDataParallel>(engine)) own.push_back(std::move(one));
+    }
+    return own.empty() ? nullptr : std::make_unique<Join>(std::move(own), request_.group, divisor);
   }
 
  private:

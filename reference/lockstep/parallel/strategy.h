@@ -1,11 +1,13 @@
 #pragma once
 
 #include <memory>
+#include <vector>
 
 #include "lockstep/base/export.h"
 #include "lockstep/comm/process_group.h"
 #include "lockstep/config/distributed_data_parallel_kwargs.h"
 #include "lockstep/modules/model_engine.h"
+#include "lockstep/parallel/ddp/join.h"
 
 namespace torch::nn {
 class Module;
@@ -24,6 +26,12 @@ class LOCKSTEP_API Strategy {
   /// @throws RuntimeError  on the CPU, for a model without parameters that require a gradient
   /// @clause STATE-148, DDP-010
   virtual std::shared_ptr<modules::ModelEngine> prepare(const std::shared_ptr<torch::nn::Module>& model) = 0;
+
+  /// Lets ranks train these of its engines on unequal numbers of inputs (join.h); none where there is nothing to join.
+  /// @throws NotSupported, InvalidArgument  as Join's constructor
+  /// @clause ACC-044
+  virtual std::unique_ptr<Join> join(const std::vector<std::shared_ptr<modules::ModelEngine>>& engines,
+                                     JoinDivisor divisor);
 };
 
 struct StrategyRequest {

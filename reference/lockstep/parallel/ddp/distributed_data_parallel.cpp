@@ -3,20 +3,18 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include <torch/csrc/autograd/functions/utils.h>
 #include <torch/nn/module.h>
 
 #include <torch/csrc/distributed/c10d/comm.hpp>
 #include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
-#include <atomic>
 #include <unordered_map>
-#include <unordered_set>
 
 #include "lockstep/base/error.h"
 #include "lockstep/parallel/ddp/bucket_plan.h"
 #include "lockstep/parallel/ddp/comm_hooks.h"
+#include "lockstep/parallel/ddp/trained_parameters.h"
 #include "lockstep/parallel/ddp/verify_parameters.h"
 
 namespace lockstep::parallel {
@@ -24,60 +22,16 @@ namespace {
 
 constexpr std::size_t kBroadcastBuffer = 250 << 20;  // how much of the state is broadcast in one go
 
-// The accumulator of a parameter lives only as long as somebody holds it, and its hooks with it.
-using Accumulator = std::shared_ptr<torch::autograd::Node>;
-
-// Notes that a parameter has its gradient of this backward.
-class ReadyHook final : public torch::autograd::FunctionPostHook {
- public:
-  explicit ReadyHook(std::shared_ptr<std::atomic<bool>> ready) : ready_(std::move(ready)) {}
-  torch::autograd::variable_list operator()(const torch::autograd::variable_list& outputs,
-                                            const torch::autograd::variable_list&) override {
-    ready_->store(true, std::memory_order_relaxed);
-    return outputs;
-  }
-
- private:
-  std::shared_ptr<std::atomic<bool>> ready_;
-};
-
-struct TrainedParameter {
-  std::string name;
-  at::Tensor tensor;
-  Accumulator accumulator;
-  std::shared_ptr<std::atomic<bool>> ready = std::make_shared<std::atomic<bool>>(false);
-};
-
-// A tied parameter is one, under the first of its names.
-std::vector<TrainedParameter> trained_parameters(const torch::nn::Module& model) {
-  std::vector<TrainedParameter> trained;
-  std::unordered_set<const at::TensorImpl*> seen;
-  for (const auto& item : model.named_parameters()) {
-    if (!item.value().requires_grad() || !seen.insert(item.value().unsafeGetTensorImpl()).second) continue;
-    TrainedParameter parameter{.name = item.key(), .tensor = item.value()};
-    parameter.accumulator = torch::autograd::impl::grad_accumulator(parameter.tensor);
-    parameter.accumulator->add_post_hook(std::make_unique<ReadyHook>(parameter.ready));
-    trained.push_back(std::move(parameter));
-  }
-  return trained;
-}
-
-std::vector<at::Tensor> tensors_of(const std::vector<TrainedParameter>& parameters) {
-  std::vector<at::Tensor> tensors;
-  for (const auto& parameter : parameters) tensors.push_back(parameter.tensor);
-  return tensors;
-}
-
 std::vector<at::Tensor> buffers_of(const torch::nn::Module& model) { return model.buffers(/*recurse=*/true); }
 
-// Rank 0's values for all. They are written past the tensors' version counters: what an earlier forward saved for its
+// One rank's values for all. They are written past the tensors' version counters: what an earlier forward saved for its
 // backward stays valid (case J5: two forwards of a model with running statistics, then one backward).
-void broadcast_from_first(const comm::ProcessGroup& group, const std::vector<at::Tensor>& tensors) {
+void broadcast_from(int root, const comm::ProcessGroup& group, const std::vector<at::Tensor>& tensors) {
   if (tensors.empty()) return;
   std::vector<at::Tensor> detached;
   for (const auto& tensor : tensors) detached.push_back(tensor.variable_data());
-  group.explain_failures("broadcast of the model from rank 0",
-                         [&] { c10d::broadcast_coalesced(group.handle(), detached, kBroadcastBuffer, /*rank=*/0); });
+  group.explain_failures(fmt::format("broadcast of the model from rank {}", root),
+                         [&] { c10d::broadcast_coalesced(group.handle(), detached, kBroadcastBuffer, root); });
 }
 
 std::shared_ptr<c10d::Reducer> make_reducer(const std::vector<TrainedParameter>& trained,
@@ -116,6 +70,7 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
       group_(std::move(group)),
       kwargs_(kwargs),
       hooks_(std::make_unique<CommHooks>(group_, kwargs)),
+      divisor_(group_.size()),
       parts_(std::make_unique<Parts>()) {
   if (kwargs_.dim != 0) {
     throw NotSupported({.where = "DistributedDataParallelKwargs(dim)",
@@ -133,7 +88,7 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
   auto state = model_->parameters();
   const auto buffers = buffers_of(*model_);
   state.insert(state.end(), buffers.begin(), buffers.end());
-  broadcast_from_first(group_, state);
+  broadcast_from(/*root=*/0, group_, state);
 
   if (kwargs_.static_graph) parts_->graph = StaticGraph::unknown;
   start_reducer();
@@ -147,17 +102,21 @@ DistributedDataParallel::~DistributedDataParallel() {
   }
 }
 
-void DistributedDataParallel::broadcast_buffers() { broadcast_from_first(group_, buffers_of(*model_)); }
+void DistributedDataParallel::broadcast_buffers(int root) { broadcast_from(root, group_, buffers_of(*model_)); }
+
+void DistributedDataParallel::rebuild_buckets() {
+  bool rebuilt = false;
+  group_.explain_failures("rebuilding buckets", [&] { rebuilt = parts_->reducer->rebuild_buckets(); });
+  if (rebuilt) label_buckets();
+}
 
 void DistributedDataParallel::before_forward() {
-  const bool will_reduce = at::GradMode::is_enabled() && synchronises_;
-  if (will_reduce) {
-    parts_->reducer->prepare_for_forward();
-    bool rebuilt = false;
-    group_.explain_failures("rebuilding buckets", [&] { rebuilt = parts_->reducer->rebuild_buckets(); });
-    if (rebuilt) label_buckets();
-  }
-  if (will_reduce && kwargs_.broadcast_buffers && model_->is_training()) broadcast_buffers();
+  if (!at::GradMode::is_enabled() || !synchronises_) return;
+  const bool takes_buffers = kwargs_.broadcast_buffers && model_->is_training();
+  const int root = join_ == nullptr ? 0 : agree({.has_forward = true, .takes_buffers = takes_buffers});
+  parts_->reducer->prepare_for_forward();
+  rebuild_buckets();
+  if (takes_buffers) broadcast_buffers(root);
 }
 
 void DistributedDataParallel::start_reducer() {
@@ -186,6 +145,7 @@ void DistributedDataParallel::end_learning() {
 
 void DistributedDataParallel::after_forward(const std::vector<at::Tensor>& outputs) {
   if (!at::GradMode::is_enabled() || !synchronises_) return;
+  if (join_ != nullptr && !join_->is_pending(*this)) agree({.has_forward = false});
   if (parts_->graph == StaticGraph::unknown) begin_learning();
   for (const auto& parameter : parts_->trained) parameter.ready->store(false, std::memory_order_relaxed);
   const bool searches = kwargs_.find_unused_parameters && !kwargs_.static_graph;
@@ -206,6 +166,7 @@ void DistributedDataParallel::after_backward() {
   const auto missing = names_without_gradient();
   if (missing.size() == parts_->trained.size()) return;  // the loss was another model's
   expects_backward_ = false;
+  if (join_ != nullptr) join_->complete(*this);
   if (parts_->graph == StaticGraph::being_learnt) return end_learning();
   if (missing.empty() || kwargs_.find_unused_parameters || kwargs_.static_graph) return;
   throw RuntimeError(
@@ -233,9 +194,82 @@ void DistributedDataParallel::label_buckets() {
   auto buffers = parts_->reducer->get_grad_buckets(/*return_zero_tensors=*/false);
   for (std::size_t i = 0; i < buffers.size(); ++i) {
     const auto& buffer = buffers[i].getBufferRef();
-    group_.label(buffer, names[i], group_.size());
+    group_.label(buffer, names[i], divisor_);
     parts_->labelled.push_back(buffer.const_data_ptr());
   }
 }
+
+// -- Joining ----------------------------------------------------------------------------------------------------------
+
+void DistributedDataParallel::require_joinable(JoinDivisor divisor) const {
+  if (join_ != nullptr) {
+    throw InvalidArgument({.where = "join_uneven_inputs",
+                           .expected = "one scope at a time",
+                           .got = fmt::format("a second one for {}", model_->name())});
+  }
+  if (kwargs_.static_graph) {
+    throw NotSupported({.where = "join_uneven_inputs",
+                        .expected = "static_graph=false",
+                        .got = "true: ranks that have run out of inputs cannot shadow what is learnt from a backward",
+                        .fix = "Leave static_graph off, or even_batches on."});
+  }
+  const bool has_hook = kwargs_.comm_hook != config::DdpCommunicationHookType::no;
+  if (has_hook && divisor == JoinDivisor::ranks_with_inputs) {
+    throw NotSupported({.where = "join_uneven_inputs(divide_by_initial_world_size=false)",
+                        .expected = "no communication hook",
+                        .got = "one, and hooks divide by the world size",
+                        .fix = "Leave divide_by_initial_world_size on."});
+  }
+}
+
+void DistributedDataParallel::end_join() {
+  join_ = nullptr;
+  if (divisor_ != group_.size()) divide_by(group_.size());
+}
+
+// Returns the rank whose buffers count.
+int DistributedDataParallel::agree(const Reduction& reduction) {
+  const auto& with_inputs = join_->agree(*this, reduction);
+  if (join_->divisor() == JoinDivisor::ranks_with_inputs) divide_by(static_cast<int>(with_inputs.size()));
+  return with_inputs.front();
+}
+
+// The reducer asks a collective of the forward for the number of ranks; here its result is known already.
+void DistributedDataParallel::divide_by(int divisor) {
+  auto known = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()));
+  known->markCompleted(std::vector<at::Tensor>{at::full({1}, divisor, at::kInt)});
+  parts_->reducer->set_forward_pass_work_handle(c10d::Work::create_from_future(known), /*useStaticWorldSize=*/false);
+  if (std::exchange(divisor_, divisor) != divisor) label_buckets();
+}
+
+void DistributedDataParallel::shadow(const Reduction& reduction, int root) {
+  if (reduction.has_forward) rebuild_buckets();
+  if (reduction.takes_buffers) broadcast_buffers(root);
+  group_.explain_failures("reduction of the ranks that still have inputs", [this] { reduce_zeros(); });
+}
+
+// The collectives that a backward posts, in its order: each bucket, then which parameters are used.
+void DistributedDataParallel::reduce_zeros() {
+  std::vector<c10::intrusive_ptr<c10::ivalue::Future>> posted;
+  auto zeros = parts_->reducer->get_grad_buckets(/*return_zero_tensors=*/true);
+  for (auto& bucket : zeros) posted.push_back(parts_->reducer->run_comm_hook(bucket));
+  if (kwargs_.find_unused_parameters) {
+    std::vector<at::Tensor> none{at::zeros_like(parts_->reducer->get_local_used_map_on_device())};
+    group_.handle()->allreduce(none)->wait();
+  }
+  for (const auto& future : posted) future->waitAndThrow();
+  parts_->reducer->push_rebuilt_params_for_all_indices();
+}
+
+void DistributedDataParallel::take_model_from(int root) {
+  auto state = model_->parameters();
+  if (kwargs_.broadcast_buffers) {
+    const auto buffers = buffers_of(*model_);
+    state.insert(state.end(), buffers.begin(), buffers.end());
+  }
+  broadcast_from(root, group_, state);
+}
+
+at::Device DistributedDataParallel::device() const { return parts_->trained.front().tensor.device(); }
 
 }  // namespace lockstep::parallel

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <c10/core/Device.h>
+
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,6 +10,7 @@
 #include "lockstep/comm/process_group.h"
 #include "lockstep/config/distributed_data_parallel_kwargs.h"
 #include "lockstep/modules/model_engine.h"
+#include "lockstep/parallel/ddp/join.h"
 
 namespace torch::nn {
 class Module;
@@ -48,13 +51,30 @@ class LOCKSTEP_API DistributedDataParallel final : public modules::ModelEngine {
   /// Names of the parameters in each bucket, in the order in which buckets are reduced.
   [[nodiscard]] std::vector<std::vector<std::string>> buckets() const;
 
+  // -- What Join calls (join.h) --------------------------------------------------------------------------------------
+  /// @throws NotSupported, InvalidArgument  as Join's constructor
+  void require_joinable(JoinDivisor divisor) const;
+  /// Until end_join, each reduction is agreed upon before it begins.
+  void begin_join(Join& join) { join_ = &join; }
+  void end_join();
+  /// Takes this rank's part in a reduction of the others, with zeros for gradients. Its own gradients stay.
+  /// @param root  whose buffers are taken
+  void shadow(const Reduction& reduction, int root);
+  /// Parameters become those of `root`, and so do buffers unless each rank keeps its own (DDP-008).
+  void take_model_from(int root);
+  [[nodiscard]] at::Device device() const;
+
  private:
   struct Parts;
 
   void start_reducer();
+  void rebuild_buckets();
+  int agree(const Reduction& reduction);
+  void divide_by(int divisor);
+  void reduce_zeros();
   void begin_learning();
   void end_learning();
-  void broadcast_buffers();
+  void broadcast_buffers(int root);
   void label_buckets();
   [[nodiscard]] std::vector<std::string> names_without_gradient() const;
 
@@ -64,6 +84,8 @@ class LOCKSTEP_API DistributedDataParallel final : public modules::ModelEngine {
   std::unique_ptr<CommHooks> hooks_;
   bool synchronises_ = true;
   bool expects_backward_ = false;
+  int divisor_;  // of the sum of the ranks' gradients
+  Join* join_ = nullptr;
   std::unique_ptr<Parts> parts_;
 };
 

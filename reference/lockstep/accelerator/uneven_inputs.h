@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+
+#include "lockstep/base/export.h"
+#include "lockstep/data/even_batches_scope.h"
+#include "lockstep/parallel/ddp/join.h"
+
+namespace lockstep {
+
+/// How ranks that run out of inputs join the others (Accelerator::join_uneven_inputs).
+struct JoinOptions {
+  std::optional<bool> even_batches;  ///< of the loaders prepared so far; unset: as it is
+  bool on_cpu = false;               ///< on the CPU too, where Accelerate only warns (ACC-045)
+  /// Gradients are divided by the number of all ranks; false: of those that still had inputs for the step.
+  bool divide_by_initial_world_size = true;
+};
+
+/// A training loop in which ranks take unequal numbers of batches, as Accelerator::join_uneven_inputs returns it. Its
+/// end is that of this rank's inputs: it blocks until those of all ranks are at theirs, unless an exception ends it.
+///
+/// @clause ACC-044
+class [[nodiscard, gnu::visibility("default")]] UnevenInputs {
+ public:
+  UnevenInputs() = default;  ///< changes nothing
+  /// @param join  none: no rank runs out before the others
+  UnevenInputs(data::EvenBatchesScope even_batches, std::unique_ptr<parallel::Join> join);
+  /// @throws RuntimeError, CollectiveMismatch, RankLost, Timeout  as parallel::Join::finish
+  ~UnevenInputs() noexcept(false);
+  UnevenInputs(const UnevenInputs&) = delete;
+  UnevenInputs& operator=(const UnevenInputs&) = delete;
+
+ private:
+  data::EvenBatchesScope even_batches_;
+  std::unique_ptr<parallel::Join> join_;
+  int num_uncaught_ = 0;  // exceptions in flight where the scope began
+};
+
+}  // namespace lockstep

@@ -298,6 +298,13 @@ void ProcessGroup::label(const at::Tensor& tensor, std::vector<std::string> name
   context_->account->labels().set(tensor.const_data_ptr(), {.names = std::move(names), .divisor = divisor});
 }
 
+void ProcessGroup::label_as(const at::Tensor& copy, const at::Tensor& labelled) const {
+  ends("label_as");
+  auto& labels = context_->account->labels();
+  const auto label = labels.find(labelled.const_data_ptr());
+  if (!label.names.empty()) labels.set(copy.const_data_ptr(), label);
+}
+
 void ProcessGroup::unlabel(const void* data) const {
   ends("unlabel");
   context_->account->labels().erase(data);

@@ -144,6 +144,8 @@ class LOCKSTEP_API ProcessGroup {
 
   /// Names the parameters in a tensor, for the event stream and reports. @param divisor  of the reduced sum; 0: none
   void label(const at::Tensor& tensor, std::vector<std::string> names, int divisor = 0) const;
+  /// The label of `labelled`, if it has one, for a copy that travels in its place.
+  void label_as(const at::Tensor& copy, const at::Tensor& labelled) const;
   void unlabel(const void* data) const;
 
   /// Runs `call` and, if it throws a network error, rethrows it as RankLost or Timeout with the rank behind it. For

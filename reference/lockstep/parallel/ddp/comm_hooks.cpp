@@ -35,14 +35,36 @@ FuturePtr completed(const at::Tensor& result) {
   return future;
 }
 
+// A bucket in a shorter dtype, which bears the bucket's label while its reduction is posted.
+class Compressed {
+ public:
+  Compressed(const comm::ProcessGroup& group, const at::Tensor& buffer, at::ScalarType dtype)
+      : group_(group), tensor_(buffer.to(dtype)), is_copy_(!tensor_.is_same(buffer)) {
+    if (is_copy_) group_.label_as(tensor_, buffer);
+  }
+  ~Compressed() {
+    if (is_copy_) group_.unlabel(tensor_.const_data_ptr());
+  }
+  Compressed(const Compressed&) = delete;
+  Compressed& operator=(const Compressed&) = delete;
+
+  [[nodiscard]] const at::Tensor& tensor() const { return tensor_; }
+
+ private:
+  const comm::ProcessGroup& group_;
+  at::Tensor tensor_;
+  bool is_copy_;
+};
+
 // Averages in a shorter dtype, while backward goes on.
 class CompressHook final : public Hook {
  public:
   CompressHook(comm::ProcessGroup group, at::ScalarType dtype) : group_(std::move(group)), dtype_(dtype) {}
 
   FuturePtr runHook(c10d::GradBucket& bucket) override {
-    std::vector<at::Tensor> compressed{bucket.getBuffer().to(dtype_).div_(group_.size())};
-    return written_to(bucket.getBuffer(), group_.handle()->allreduce(compressed)->getFuture());
+    const Compressed compressed(group_, bucket.getBuffer(), dtype_);
+    std::vector<at::Tensor> tensors{compressed.tensor().div_(group_.size())};
+    return written_to(bucket.getBuffer(), group_.handle()->allreduce(tensors)->getFuture());
   }
 
  private:
@@ -75,17 +97,19 @@ class PowerSgdHook final : public Hook {
 // Hands another hook the bucket in a shorter dtype.
 class CompressWrapper final : public Hook {
  public:
-  CompressWrapper(std::unique_ptr<c10d::CommHookInterface> hook, at::ScalarType dtype)
-      : hook_(std::move(hook)), dtype_(dtype) {}
+  CompressWrapper(comm::ProcessGroup group, std::unique_ptr<c10d::CommHookInterface> hook, at::ScalarType dtype)
+      : group_(std::move(group)), hook_(std::move(hook)), dtype_(dtype) {}
 
   FuturePtr runHook(c10d::GradBucket& bucket) override {
     const auto buffer = bucket.getBuffer();
-    auto compressed = buffer.to(dtype_);
-    bucket.setBuffer(compressed);
+    const Compressed compressed(group_, buffer, dtype_);
+    auto shorter = compressed.tensor();
+    bucket.setBuffer(shorter);
     return written_to(buffer, hook_->runHook(bucket));
   }
 
  private:
+  comm::ProcessGroup group_;
   std::unique_ptr<c10d::CommHookInterface> hook_;
   at::ScalarType dtype_;
 };
@@ -125,7 +149,7 @@ std::unique_ptr<c10d::CommHookInterface> CommHooks::make() const {
       break;
   }
   if (wrapper_ == DdpCommunicationHookType::no) return hook;
-  return std::make_unique<CompressWrapper>(std::move(hook), dtype_of(wrapper_));
+  return std::make_unique<CompressWrapper>(group_, std::move(hook), dtype_of(wrapper_));
 }
 
 }  // namespace lockstep::parallel

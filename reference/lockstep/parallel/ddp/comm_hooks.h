@@ -15,6 +15,9 @@ class PowerSgd;
 
 /// Makes the hooks by which a model's reducers communicate their buckets. What a hook remembers from step to step
 /// belongs to the model, and survives a change of reducer.
+///
+/// @clause DDP-009, KW-009, KW-010
+/// @source PyTorch, torch.distributed.algorithms.ddp_comm_hooks
 class CommHooks {
  public:
   /// @throws InvalidArgument  for a wrapper that is no dtype, and for a PowerSGD that would start before buckets are

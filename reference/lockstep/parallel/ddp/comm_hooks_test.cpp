@@ -13,6 +13,8 @@ namespace {
 
 using config::DdpCommunicationHookType;
 using test::account;
+using test::Branch;
+using test::Branches;
 using test::Rows;
 using test::Scale;
 using test::Wrapped;
@@ -175,6 +177,27 @@ TEST(DDP_009, AnOverflowEndsWithItsStep) {
         if (step == 3 && rank() == 1) x[2][3] = std::numeric_limits<float>::infinity();
         wrapped.backward(wrapped.model(x));
         EXPECT_EQ(at::isfinite(wrapped.net->w.grad()).all().item<bool>(), step != 3) << "step " << step;
+      }
+    }
+  });
+}
+
+// A parameter that no rank uses keeps what it had; one that a single rank uses is averaged with zeros.
+TEST(DDP_009, UnusedParametersAreLeftAlone) {
+  lockstep::test::run_thread_ranks(2, [] {
+    for (auto hook : {DdpCommunicationHookType::fp16, DdpCommunicationHookType::bf16,
+                      DdpCommunicationHookType::power_sgd, DdpCommunicationHookType::batched_power_sgd}) {
+      const Wrapped wrapped(
+          std::make_shared<Branches>(),
+          {.find_unused_parameters = true, .comm_hook = hook, .comm_state_option = {.start_powerSGD_iter = 2}});
+      for (int step = 0; step < 5; ++step) {
+        wrapped.forget_gradients();
+        const bool uses_b = step >= 3 && rank() == 1;
+        wrapped.backward(wrapped.model(at::full({1, 1}, 2.0), uses_b ? Branch::both : Branch::a).sum());
+        EXPECT_NEAR(wrapped.net->a->weight.grad().item<float>(), 2.0, 1e-5) << "step " << step;
+        ASSERT_EQ(wrapped.net->b->weight.grad().defined(), step >= 3) << "step " << step;
+        if (step >= 3) EXPECT_NEAR(wrapped.net->b->weight.grad().item<float>(), 1.0, 1e-2) << "step " << step;
+        EXPECT_TRUE(test::equal_on_all_ranks(wrapped.net->a->weight.grad()));
       }
     }
   });

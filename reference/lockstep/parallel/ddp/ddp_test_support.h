@@ -1,7 +1,7 @@
 #pragma once
 
 #include <ATen/Functions.h>
-#include <torch/nn/module.h>
+#include <torch/nn/modules/linear.h>
 
 #include <memory>
 #include <utility>
@@ -26,6 +26,23 @@ struct Scale : torch::nn::Module {
   Scale() { w = register_parameter("w", at::ones({1})); }
   at::Tensor forward(const at::Tensor& x) { return w * x; }
   at::Tensor w;
+};
+
+enum class Branch { a, b, both };
+
+/// linear(1,1) twice, without biases so that a gradient is one number.
+struct Branches : torch::nn::Module {
+  Branches() {
+    const auto options = torch::nn::LinearOptions(1, 1).bias(false);
+    a = register_module("a", torch::nn::Linear(options));
+    b = register_module("b", torch::nn::Linear(options));
+  }
+  at::Tensor forward(const at::Tensor& x, Branch branch) {
+    if (branch == Branch::both) return a->forward(x) + b->forward(x);
+    return (branch == Branch::a ? a : b)->forward(x);
+  }
+  torch::nn::Linear a{nullptr};
+  torch::nn::Linear b{nullptr};
 };
 
 /// Parameters of the given sizes, named p0, p1, ...; `use_order` says in which order forward uses them.

@@ -75,7 +75,8 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
   if (kwargs_.dim != 0) {
     throw NotSupported({.where = "DistributedDataParallelKwargs(dim)",
                         .expected = "0, the dimension along which batches are shared out",
-                        .got = fmt::format("{}", kwargs_.dim)});
+                        .got = fmt::format("{}", kwargs_.dim),
+                        .fix = "Leave dim out, and let batches have their samples along dimension 0."});
   }
   parts_->trained = trained_parameters(*model_);
   verify_parameters(*model_, group_);
@@ -205,7 +206,8 @@ void DistributedDataParallel::require_joinable(JoinDivisor divisor) const {
   if (join_ != nullptr) {
     throw InvalidArgument({.where = "join_uneven_inputs",
                            .expected = "one scope at a time",
-                           .got = fmt::format("a second one for {}", model_->name())});
+                           .got = fmt::format("a second one for {}", model_->name()),
+                           .fix = "End the first scope before the second begins."});
   }
   if (kwargs_.static_graph) {
     throw NotSupported({.where = "join_uneven_inputs",

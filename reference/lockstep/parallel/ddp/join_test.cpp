@@ -14,6 +14,8 @@ namespace {
 
 using lockstep::test::message_of;
 using lockstep::test::run_thread_ranks;
+using test::Branch;
+using test::Branches;
 using test::Rows;
 using test::Scale;
 using test::Wrapped;
@@ -158,26 +160,16 @@ TEST(ACC_044, BuffersThatEachRankKeepsStayItsOwn) {
   });
 }
 
-/// Two weights, of which a forward uses one or both.
-struct Branches : torch::nn::Module {
-  Branches() {
-    a = register_parameter("a", at::ones({1}));
-    b = register_parameter("b", at::ones({1}));
-  }
-  at::Tensor forward(const at::Tensor& x, bool uses_b) { return uses_b ? a * x + b * x : a * x; }
-  at::Tensor a, b;
-};
-
 TEST(ACC_044, ParametersThatNobodyUsesKeepTheirGradientWhereOthersHaveRunOut) {
   run_thread_ranks(2, [] {
     const Wrapped wrapped(std::make_shared<Branches>(), {.find_unused_parameters = true});
     auto join = join_of(wrapped);
     for (int i = 0; i < 4 - 3 * rank(); ++i) {
       wrapped.forget_gradients();
-      wrapped.backward(wrapped.model(at::full({1}, 2.0), /*uses_b=*/i == 2).sum());
-      EXPECT_EQ(wrapped.net->a.grad().item<float>(), i == 0 ? 2.0F : 1.0F);
-      EXPECT_EQ(wrapped.net->b.grad().defined(), i == 2);
-      if (i == 2) EXPECT_EQ(wrapped.net->b.grad().item<float>(), 1.0F);
+      wrapped.backward(wrapped.model(at::full({1, 1}, 2.0), i == 2 ? Branch::both : Branch::a).sum());
+      EXPECT_EQ(wrapped.net->a->weight.grad().item<float>(), i == 0 ? 2.0F : 1.0F);
+      EXPECT_EQ(wrapped.net->b->weight.grad().defined(), i == 2);
+      if (i == 2) EXPECT_EQ(wrapped.net->b->weight.grad().item<float>(), 1.0F);
       descend(wrapped);
     }
     join.finish();

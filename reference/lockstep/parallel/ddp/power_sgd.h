@@ -22,6 +22,7 @@ namespace lockstep::parallel {
 /// With error feedback what this loses is added to the rank's next gradient; with warm start the last Q is the next
 /// step's first. The first Q is random, and the same on all ranks and in PyTorch.
 ///
+/// @clause DDP-009, KW-009, KW-010
 /// @source Vogels et al. 2019, PowerSGD, algorithms 1 and 2; PyTorch, powerSGD_hook, batched_powerSGD_hook
 class PowerSgd {
  public:

@@ -14,6 +14,7 @@ namespace {
 
 using test::account;
 using test::Rows;
+using test::Scale;
 using test::Wrapped;
 
 const std::vector<std::int64_t> kSizes{300000, 7, 300000, 20};
@@ -140,6 +141,36 @@ TEST(DDP_012, ReducedEventsNameEveryParameterOnceAStep) {
       EXPECT_EQ(names, (std::vector<std::string>{"p0", "p1", "p2", "p3"})) << "step " << step;
       EXPECT_EQ(bytes, 4 * kElements);
       EXPECT_EQ(reduced.size(), step == 0 ? 1U : 2U);
+    }
+  });
+}
+
+// What travels is a shorter copy of the bucket, or the bucket of a model that is that short already.
+TEST(DDP_012, ReducedEventsNameTheParametersOfCompressedBucketsToo) {
+  using enum config::DdpCommunicationHookType;
+  lockstep::test::run_thread_ranks(2, [] {
+    std::vector<accounting::Reduced> reduced;
+    const auto subscription = account().subscribe([&reduced](const auto&, const accounting::Event& event) {
+      if (const auto* one = std::get_if<accounting::Reduced>(&event)) reduced.push_back(*one);
+    });
+    for (const auto dtype : {at::kFloat, at::kBFloat16}) {
+      for (const auto& kwargs :
+           {config::DistributedDataParallelKwargs{.comm_hook = bf16},
+            config::DistributedDataParallelKwargs{.comm_hook = bf16, .comm_wrapper = bf16},
+            config::DistributedDataParallelKwargs{
+                .comm_hook = power_sgd, .comm_wrapper = bf16, .comm_state_option = {.start_powerSGD_iter = 9}}}) {
+        const auto net = std::make_shared<Scale>();
+        net->to(dtype);
+        const Wrapped wrapped(net, kwargs);
+        for (int step = 0; step < 3; ++step) {
+          reduced.clear();
+          wrapped.backward(wrapped.model(at::ones({1}, dtype)).sum());
+          ASSERT_EQ(reduced.size(), 1U) << "step " << step;
+          EXPECT_EQ(reduced.front().parameters, std::vector<std::string>{"w"});
+          EXPECT_EQ(reduced.front().divisor, 2);
+          EXPECT_EQ(reduced.front().bytes, 2);
+        }
+      }
     }
   });
 }

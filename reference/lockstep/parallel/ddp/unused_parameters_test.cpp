@@ -1,7 +1,6 @@
 // Parameters that take no part in a loss: refused at the end of the backward, or searched for.
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
-#include <torch/nn/modules/linear.h>
 
 #include "lockstep/base/error.h"
 #include "lockstep/parallel/ddp/ddp_test_support.h"
@@ -10,26 +9,11 @@
 namespace lockstep::parallel {
 namespace {
 
+using test::Branch;
+using test::Branches;
 using test::Wrapped;
 
 int rank() { return test::world().rank(); }
-
-enum class Branch { a, b, both };
-
-/// linear(1,1) twice, without biases so that a gradient is one number.
-struct Branches : torch::nn::Module {
-  Branches() {
-    const auto options = torch::nn::LinearOptions(1, 1).bias(false);
-    a = register_module("a", torch::nn::Linear(options));
-    b = register_module("b", torch::nn::Linear(options));
-  }
-  at::Tensor forward(const at::Tensor& x, Branch branch) {
-    if (branch == Branch::both) return a->forward(x) + b->forward(x);
-    return (branch == Branch::a ? a : b)->forward(x);
-  }
-  torch::nn::Linear a{nullptr};
-  torch::nn::Linear b{nullptr};
-};
 
 void expect_error_names(const Wrapped<Branches>& wrapped, Branch branch, const std::string& unused) {
   const auto loss = wrapped.model(at::full({1, 1}, rank() + 1.0), branch).sum();

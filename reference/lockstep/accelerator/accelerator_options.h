@@ -12,6 +12,7 @@
 #include "lockstep/config/kwargs_handlers.h"
 #include "lockstep/config/profile_kwargs.h"
 #include "lockstep/config/project_configuration.h"
+#include "lockstep/config/torch_dynamo_plugin.h"
 #include "lockstep/data/data_loader_dispatcher.h"
 
 namespace lockstep {
@@ -41,8 +42,9 @@ struct AcceleratorOptions {
   std::optional<std::string> project_dir;  ///< of a project_config that has none
   std::optional<std::string> logging_dir;  ///< of a project_config that has none
   config::ProjectConfiguration project_config;
-  std::vector<std::string> log_with;          ///< names of trackers; none is there yet
-  std::optional<std::string> dynamo_backend;  ///< "no", in any case; there is no compiler
+  std::vector<std::string> log_with;                       ///< names of trackers; none is there yet
+  std::optional<std::string> dynamo_backend;               ///< "no", in any case; there is no compiler
+  std::optional<config::TorchDynamoPlugin> dynamo_plugin;  ///< instead of dynamo_backend
 };
 
 /// How one loader is prepared, where it differs from the others.

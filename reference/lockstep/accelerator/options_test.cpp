@@ -121,6 +121,37 @@ TEST(KW_031, TheOnlyCompilerIsNone) {
   });
 }
 
+TEST(KW_031, WhatAPluginLeavesUnsetIsTheEnvironments) {
+  const std::string prefix = "ACCELERATE_DYNAMO_";
+  auto environment = kCpu;
+  environment.set(prefix + "MODE", "max-autotune");
+  environment.set(prefix + "USE_FULLGRAPH", "1");
+  environment.set(prefix + "USE_DYNAMIC", "0");
+  environment.set(prefix + "USE_REGIONAL_COMPILATION", "true");
+  as_rank(environment, [] {
+    const Accelerator accelerator({.dynamo_plugin = config::TorchDynamoPlugin{.backend = "NO", .fullgraph = false}});
+    EXPECT_EQ(accelerator.state().dynamo_plugin(), (config::TorchDynamoPlugin{.backend = "no",
+                                                                              .mode = "max-autotune",
+                                                                              .fullgraph = false,
+                                                                              .dynamic = false,
+                                                                              .use_regional_compilation = true}));
+  });
+  as_rank(kCpu, [] {
+    const Accelerator accelerator;
+    EXPECT_EQ(accelerator.state().dynamo_plugin(),
+              (config::TorchDynamoPlugin{
+                  .backend = "no", .mode = "default", .fullgraph = false, .use_regional_compilation = false}));
+  });
+}
+
+TEST(KW_031, APluginAndABackendTogetherAreRefused) {
+  as_rank(kCpu, [] {
+    const config::TorchDynamoPlugin inductor{.backend = "inductor"};
+    EXPECT_THROW(Accelerator({.dynamo_plugin = inductor}), NotSupported);
+    EXPECT_THROW(Accelerator({.dynamo_backend = "no", .dynamo_plugin = config::TorchDynamoPlugin{}}), InvalidArgument);
+  });
+}
+
 TEST(AcceleratorOptions, WhatIsNotThereIsRefusedByName) {
   as_rank(kCpu, [] { EXPECT_THROW(Accelerator({.log_with = {"wandb"}}), NotSupported); });
   for (const std::string engine : {"DEEPSPEED", "FSDP", "MEGATRON_LM", "PARALLELISM_CONFIG"}) {

@@ -2,10 +2,10 @@
 
 #include <fmt/format.h>
 
-#include <cctype>
 #include <set>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/words.h"
 #include "lockstep/precision/grad_scaler.h"
 
 namespace lockstep {
@@ -75,14 +75,32 @@ std::optional<T> one_of(const char* option, const std::optional<T>& here, const 
   return here;
 }
 
-std::string lower(std::string word) {
-  for (auto& letter : word) letter = static_cast<char>(std::tolower(static_cast<unsigned char>(letter)));
-  return word;
-}
-
 // "nccl" is what stands there when nothing was said.
 std::optional<std::string> named_backend(const config::InitProcessGroupKwargs& kwargs) {
   return kwargs.backend == "nccl" ? std::nullopt : kwargs.backend;
+}
+
+config::TorchDynamoPlugin dynamo_plugin_of(const AcceleratorOptions& options, const state::Environment& environment) {
+  if (options.dynamo_plugin && options.dynamo_backend) {
+    throw InvalidArgument({.where = "Accelerator(dynamo_backend)",
+                           .expected = "either dynamo_backend or dynamo_plugin",
+                           .got = "both",
+                           .fix = "Give the backend in the plugin alone."});
+  }
+  auto plugin = options.dynamo_plugin.value_or(config::TorchDynamoPlugin{.backend = options.dynamo_backend});
+  const auto variable = [&environment](const char* name) {
+    return environment.find(std::string("ACCELERATE_DYNAMO_") + name);
+  };
+  const auto flag = [&environment](const char* name) {
+    return environment.flag(std::string("ACCELERATE_DYNAMO_USE_") + name);
+  };
+  if (!plugin.backend) plugin.backend = variable("BACKEND").value_or("no");
+  plugin.backend = lower(*plugin.backend);
+  if (!plugin.mode) plugin.mode = variable("MODE").value_or("default");
+  if (!plugin.fullgraph) plugin.fullgraph = flag("FULLGRAPH");
+  if (!plugin.dynamic && variable("USE_DYNAMIC")) plugin.dynamic = flag("DYNAMIC");
+  if (!plugin.use_regional_compilation) plugin.use_regional_compilation = flag("REGIONAL_COMPILATION");
+  return plugin;
 }
 
 void require_environment_rendezvous(const std::optional<std::string>& init_method) {
@@ -97,8 +115,8 @@ void refuse_what_is_not_there(const AcceleratorOptions& options, const state::En
   const auto refuse = [](const std::string& where, const std::string& got, const std::string& fix) {
     throw NotSupported({.where = where, .expected = "what this version has", .got = got, .fix = fix});
   };
-  const auto compiler = options.dynamo_backend.value_or(environment.find("ACCELERATE_DYNAMO_BACKEND").value_or("no"));
-  if (lower(compiler) != "no") {
+  const auto compiler = dynamo_plugin_of(options, environment).backend.value();
+  if (compiler != "no") {
     refuse("Accelerator(dynamo_backend)", "'" + compiler + "'", "There is no compiler in LibTorch: leave it out.");
   }
   if (!options.log_with.empty()) {
@@ -164,6 +182,7 @@ state::AcceleratorStateOptions state_options_of(const AcceleratorOptions& option
   require_environment_rendezvous(kwargs.init_method);
   const auto timeout = one_of("timeout", options.timeout, "init_process_group_kwargs", kwargs.timeout);
   return {.mixed_precision = options.mixed_precision,
+          .dynamo_plugin = dynamo_plugin_of(options, state::RankContext::current().environment()),
           .partial = {.cpu = options.cpu, .backend = named_backend(kwargs), .timeout = timeout}};
 }
 
@@ -195,8 +214,10 @@ config::DataLoaderConfiguration data_configuration_of(const AcceleratorOptions& 
 
 int checked_num_steps(int steps) {
   if (steps >= 1) return steps;
-  throw InvalidArgument(
-      {.where = "gradient_accumulation_steps", .expected = "at least 1", .got = std::to_string(steps)});
+  throw InvalidArgument({.where = "gradient_accumulation_steps",
+                         .expected = "at least 1",
+                         .got = std::to_string(steps),
+                         .fix = "Pass 1 for an optimizer step after each batch."});
 }
 
 config::GradientAccumulationPlugin accumulation_of(const AcceleratorOptions& options,
@@ -205,7 +226,8 @@ config::GradientAccumulationPlugin accumulation_of(const AcceleratorOptions& opt
   if (plugin && options.gradient_accumulation_steps != 1) {
     throw InvalidArgument({.where = "Accelerator(gradient_accumulation_steps)",
                            .expected = "either gradient_accumulation_steps or gradient_accumulation_plugin",
-                           .got = "both"});
+                           .got = "both",
+                           .fix = "Give num_steps in the plugin alone."});
   }
   if (plugin) {
     static_cast<void>(checked_num_steps(plugin->num_steps));

@@ -18,8 +18,10 @@ MixedPrecision mixed_precision_from(std::string_view word) {
   for (const auto precision : {MixedPrecision::no, MixedPrecision::fp8, MixedPrecision::fp16, MixedPrecision::bf16}) {
     if (word == to_word(precision)) return precision;
   }
-  throw InvalidArgument(
-      {.where = "mixed_precision", .expected = "one of no, fp8, fp16, bf16", .got = "'" + std::string(word) + "'"});
+  throw InvalidArgument({.where = "mixed_precision",
+                         .expected = "one of no, fp8, fp16, bf16",
+                         .got = "'" + std::string(word) + "'",
+                         .fix = "Pass one of them, or set ACCELERATE_MIXED_PRECISION to it."});
 }
 
 namespace {
@@ -52,9 +54,18 @@ PartialStateOptions agreed(const AcceleratorStateOptions& options) {
   if (is_set_up(rank) && options.partial.cpu && !rank.partial->device.is_cpu()) {
     throw InvalidArgument({.where = "Accelerator(cpu=true)",
                            .expected = "a state on the CPU",
-                           .got = "one that is already initialized on " + rank.partial->device.str()});
+                           .got = "one that is already initialized on " + rank.partial->device.str(),
+                           .fix = "Pass cpu=true to the first Accelerator, or reset the state before this one."});
   }
   return options.partial;
+}
+
+const AcceleratorStateData& data_of(const RankContext& rank, const std::string& attribute) {
+  if (rank.accelerator) return *rank.accelerator;
+  throw AttributeError({.where = "AcceleratorState." + attribute,
+                        .expected = "a state that has been set up",
+                        .got = "one that was reset",
+                        .fix = "Construct an Accelerator again."});
 }
 
 }  // namespace
@@ -65,14 +76,13 @@ AcceleratorState::AcceleratorState(const AcceleratorStateOptions& options) : Par
   if (rank().accelerator) return;
   rank().accelerator = std::make_shared<AcceleratorStateData>();
   rank().accelerator->mixed_precision = asked_for(options, rank().environment());
+  rank().accelerator->dynamo_plugin = options.dynamo_plugin;
 }
 
-MixedPrecision AcceleratorState::mixed_precision() const {
-  if (rank().accelerator) return rank().accelerator->mixed_precision;
-  throw AttributeError({.where = "AcceleratorState.mixed_precision",
-                        .expected = "a state that has been set up",
-                        .got = "one that was reset",
-                        .fix = "Construct an Accelerator again."});
+MixedPrecision AcceleratorState::mixed_precision() const { return data_of(rank(), "mixed_precision").mixed_precision; }
+
+const config::TorchDynamoPlugin& AcceleratorState::dynamo_plugin() const {
+  return data_of(rank(), "dynamo_plugin").dynamo_plugin;
 }
 
 bool AcceleratorState::is_initialized() { return RankContext::current().accelerator != nullptr; }

@@ -6,6 +6,7 @@
 #include <string_view>
 
 #include "lockstep/base/export.h"
+#include "lockstep/config/torch_dynamo_plugin.h"
 #include "lockstep/state/partial_state.h"
 
 namespace lockstep::state {
@@ -17,10 +18,12 @@ LOCKSTEP_API MixedPrecision mixed_precision_from(std::string_view word);
 
 struct AcceleratorStateData {
   MixedPrecision mixed_precision = MixedPrecision::no;
+  config::TorchDynamoPlugin dynamo_plugin;
 };
 
 struct AcceleratorStateOptions {
   std::optional<std::string> mixed_precision;  ///< else ACCELERATE_MIXED_PRECISION, else "no"
+  config::TorchDynamoPlugin dynamo_plugin;     ///< with everything that is unset filled in
   PartialStateOptions partial;
 };
 
@@ -38,6 +41,8 @@ class LOCKSTEP_API AcceleratorState : public PartialState {
   explicit AcceleratorState(const AcceleratorStateOptions& options);
 
   [[nodiscard]] MixedPrecision mixed_precision() const;
+  /// That of the rank's first Accelerator, with its options filled in (KW-031).
+  [[nodiscard]] const config::TorchDynamoPlugin& dynamo_plugin() const;
   [[nodiscard]] static bool is_initialized();
   static void reset(bool reset_partial_state = false);
 

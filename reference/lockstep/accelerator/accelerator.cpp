@@ -73,7 +73,8 @@ void Accelerator::require_placement_of(std::size_t num_objects, const DevicePlac
   if (placement.per_object.size() == num_objects) return;
   throw InvalidArgument({.where = "prepare(device_placement)",
                          .expected = fmt::format("{} values, one for each object", num_objects),
-                         .got = fmt::format("{}", placement.per_object.size())});
+                         .got = fmt::format("{}", placement.per_object.size()),
+                         .fix = "Give one value for each object, in their order, or leave it out."});
 }
 
 std::shared_ptr<modules::ModelEngine> Accelerator::prepare_model(const std::shared_ptr<torch::nn::Module>& model,

@@ -11,8 +11,10 @@ namespace {
 
 std::int64_t checked_steps(std::int64_t steps) {
   if (steps >= 1) return steps;
-  throw InvalidArgument(
-      {.where = "LocalSgd(local_sgd_steps)", .expected = "at least 1", .got = fmt::format("{}", steps)});
+  throw InvalidArgument({.where = "LocalSgd(local_sgd_steps)",
+                         .expected = "at least 1",
+                         .got = fmt::format("{}", steps),
+                         .fix = "Pass 1 to average after every step, or enabled=false not to."});
 }
 
 }  // namespace

@@ -13,14 +13,18 @@ void require_valid(const config::ProfileSchedule& schedule) {
   const auto got = fmt::format("wait {}, warmup {}, active {}, repeat {}, skip_first {}", text(schedule.wait),
                                text(schedule.warmup), text(schedule.active), schedule.repeat, schedule.skip_first);
   if (!schedule.wait || !schedule.warmup || !schedule.active) {
-    throw TypeError({.where = "ProfileKwargs(schedule_option)", .expected = "wait, warmup and active", .got = got});
+    throw TypeError({.where = "ProfileKwargs(schedule_option)",
+                     .expected = "wait, warmup and active",
+                     .got = got,
+                     .fix = "Give all three; repeat, skip_first and skip_first_wait may be left out."});
   }
   const bool has_negative =
       *schedule.wait < 0 || *schedule.warmup < 0 || schedule.repeat < 0 || schedule.skip_first < 0;
   if (has_negative || *schedule.active < 1) {
     throw AssertionError({.where = "ProfileKwargs(schedule_option)",
                           .expected = "no negative numbers, and at least one active step",
-                          .got = got});
+                          .got = got,
+                          .fix = "Leave schedule_option out to record every step."});
   }
 }
 

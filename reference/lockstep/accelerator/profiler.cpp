@@ -31,8 +31,10 @@ std::set<ActivityType> activities_of(const config::ProfileKwargs& kwargs) {
   std::set<ActivityType> activities;
   for (const auto& word : kwargs.activities.value_or(std::vector<std::string>{"cpu", "cuda"})) {
     if (word != "cpu" && word != "cuda") {
-      throw InvalidArgument(
-          {.where = "ProfileKwargs(activities)", .expected = "'cpu' or 'cuda'", .got = "'" + word + "'"});
+      throw InvalidArgument({.where = "ProfileKwargs(activities)",
+                             .expected = "'cpu' or 'cuda'",
+                             .got = "'" + word + "'",
+                             .fix = "Leave activities out to record whatever the build can."});
     }
     if (word == "cpu") {
       activities.insert(ActivityType::CPU);
@@ -80,7 +82,10 @@ class OneAtATime {
 // What the standard library says about a file, as an error of ours.
 void require_written(const std::error_code& error, const std::filesystem::path& file) {
   if (!error) return;
-  throw FileError({.where = "Profiler", .expected = "to write " + file.string(), .got = error.message()});
+  throw FileError({.where = "Profiler",
+                   .expected = "to write " + file.string(),
+                   .got = error.message(),
+                   .fix = "Make the folder writable, or choose another output_trace_dir."});
 }
 
 void require_process() {

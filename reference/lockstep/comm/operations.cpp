@@ -193,8 +193,10 @@ Reduction reduction_from(std::string_view word) {
   if (word == "sum") return Reduction::sum;
   if (word == "mean") return Reduction::mean;
   if (word == "max") return Reduction::max;
-  throw InvalidArgument(
-      {.where = "reduction", .expected = "none, sum, mean or max", .got = "'" + std::string(word) + "'"});
+  throw InvalidArgument({.where = "reduction",
+                         .expected = "none, sum, mean or max",
+                         .got = "'" + std::string(word) + "'",
+                         .fix = "Pass one of them, in lower case."});
 }
 
 Value reduce(const Value& value, const ProcessGroup& group, Reduction reduction) {
@@ -231,7 +233,8 @@ std::vector<Value>& broadcast_object_list(std::vector<Value>& list, const Proces
   if (received.size() != list.size()) {
     throw InvalidArgument({.where = "broadcast_object_list",
                            .expected = fmt::format("a list of {}, as on process {}", received.size(), from_process),
-                           .got = fmt::format("a list of {}", list.size())});
+                           .got = fmt::format("a list of {}", list.size()),
+                           .fix = "Pass a list of that length on every rank; its contents are overwritten."});
   }
   list = std::move(received);
   return list;
@@ -248,7 +251,8 @@ at::Tensor copy_tensor_to_devices(const std::optional<at::Tensor>& tensor, const
     throw InvalidArgument(
         {.where = "copy_tensor_to_devices",
          .expected = "a tensor on exactly one rank, none on the others",
-         .got = num_owners == 0 ? "none at all" : fmt::format("one on each of ranks {}", fmt::join(owners, ", "))});
+         .got = num_owners == 0 ? "none at all" : fmt::format("one on each of ranks {}", fmt::join(owners, ", ")),
+         .fix = "Pass the tensor on the rank that has it, and nothing on the others."});
   }
   if (!group) return *tensor;
   const auto root = Member::group(static_cast<int>(std::ranges::find(has_one, 1) - has_one.begin()));

@@ -15,13 +15,17 @@ using Schedulers = std::vector<std::shared_ptr<Scheduler>>;
 
 void require_members(const Schedulers& schedulers, const char* where) {
   if (schedulers.empty()) {
-    throw InvalidArgument({.where = where, .expected = "at least one schedule", .got = "none"});
+    throw InvalidArgument({.where = where,
+                           .expected = "at least one schedule",
+                           .got = "none",
+                           .fix = "Pass the schedules to be composed."});
   }
   for (std::size_t i = 0; i < schedulers.size(); ++i) {
     if (schedulers[i]->needs_metric()) {
       throw InvalidArgument({.where = fmt::format("{}, schedule {}", where, i),
                              .expected = "one that steps by itself",
-                             .got = "a plateau schedule, which needs a metric in each step"});
+                             .got = "a plateau schedule, which needs a metric in each step",
+                             .fix = "Step a plateau schedule on its own, with its metric."});
     }
   }
 }
@@ -31,7 +35,8 @@ void require_optimizer(const Schedulers& schedulers, const torch::optim::Optimiz
     if (schedulers[i]->optimizer() != optimizer) {
       throw InvalidArgument({.where = fmt::format("{}, schedule {}", where, i),
                              .expected = "schedules of one optimizer",
-                             .got = "one of another"});
+                             .got = "one of another",
+                             .fix = "Make all of them with the same optimizer."});
     }
   }
 }
@@ -54,7 +59,8 @@ void visit_members(StateFields& fields, const Schedulers& schedulers) {
   if (states->size() != schedulers.size()) {
     throw InvalidArgument({.where = "load_state_dict of a composed schedule",
                            .expected = fmt::format("the states of {} schedules", schedulers.size()),
-                           .got = fmt::format("{}", states->size())});
+                           .got = fmt::format("{}", states->size()),
+                           .fix = "Compose as many schedules as when the state was saved."});
   }
   for (std::size_t i = 0; i < schedulers.size(); ++i) schedulers[i]->load_state_dict((*states)[i]);
 }
@@ -88,12 +94,14 @@ SequentialLr::SequentialLr(std::shared_ptr<torch::optim::Optimizer> optimizer, S
   if (milestones_.size() + 1 != schedulers_.size()) {
     throw InvalidArgument({.where = "SequentialLr(milestones)",
                            .expected = fmt::format("{}, one less than schedules", schedulers_.size() - 1),
-                           .got = fmt::format("{}", milestones_.size())});
+                           .got = fmt::format("{}", milestones_.size()),
+                           .fix = "Give the step at which each schedule but the first begins."});
   }
   if (!std::ranges::is_sorted(milestones_)) {
     throw InvalidArgument({.where = "SequentialLr(milestones)",
                            .expected = "positions that do not fall",
-                           .got = fmt::format("{}", fmt::join(milestones_, ", "))});
+                           .got = fmt::format("{}", fmt::join(milestones_, ", ")),
+                           .fix = "Sort them, and the schedules with them."});
   }
   // Each schedule has set its position 0 when it was made; here only the first one's counts.
   set_learning_rates(*optimizer_, initial_learning_rates(optimizer_));

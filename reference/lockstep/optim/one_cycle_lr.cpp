@@ -62,7 +62,8 @@ std::int64_t steps_of(const OneCycleOptions& options) {
   if (is_given) return by_epochs ? *options.epochs * *options.steps_per_epoch : *options.total_steps;
   throw InvalidArgument({.where = "OneCycleLr",
                          .expected = "a positive total_steps, or positive epochs and steps_per_epoch",
-                         .got = options.total_steps ? fmt::format("total_steps {}", *options.total_steps) : "neither"});
+                         .got = options.total_steps ? fmt::format("total_steps {}", *options.total_steps) : "neither",
+                         .fix = "Pass total_steps, or both epochs and steps_per_epoch."});
 }
 
 std::vector<double> divided(std::vector<double> numbers, double divisor) {
@@ -92,8 +93,10 @@ OneCycleLr::OneCycleLr(std::shared_ptr<torch::optim::Optimizer> optimizer, const
 
 void OneCycleLr::require_what_is_needed() const {
   if (pct_start_ < 0 || pct_start_ > 1) {
-    throw InvalidArgument(
-        {.where = "OneCycleLr(pct_start)", .expected = "a share from 0 to 1", .got = fmt::format("{}", pct_start_)});
+    throw InvalidArgument({.where = "OneCycleLr(pct_start)",
+                           .expected = "a share from 0 to 1",
+                           .got = fmt::format("{}", pct_start_),
+                           .fix = "Pass the part of all steps in which the rate rises, 0.3 by default."});
   }
   if (cycle_momentum_ && !momentum_of(optimizer_->defaults())) {
     throw InvalidArgument({.where = "OneCycleLr(cycle_momentum)",
@@ -129,7 +132,8 @@ OneCycleLr::Place OneCycleLr::place_of(std::int64_t position) const {
   if (ends[phase] == begin) {
     throw InvalidArgument({.where = fmt::format("OneCycleLr at position {}", position),
                            .expected = "phases of at least one step",
-                           .got = fmt::format("pct_start {} of {} steps", pct_start_, total_steps_)});
+                           .got = fmt::format("pct_start {} of {} steps", pct_start_, total_steps_),
+                           .fix = "Choose pct_start so that the rise has a step, and the fall too."});
   }
   return {.phase = phase, .share = (here - begin) / (ends[phase] - begin)};
 }
@@ -152,9 +156,11 @@ std::vector<double> OneCycleLr::values_at(const Course& course, const Place& pla
 
 void OneCycleLr::advance(std::optional<double> /*metric*/) {
   if (last_epoch() > total_steps_) {
-    throw InvalidArgument({.where = "OneCycleLr",
-                           .expected = fmt::format("at most total_steps = {} steps", total_steps_),
-                           .got = fmt::format("step {}", last_epoch())});
+    throw InvalidArgument(
+        {.where = "OneCycleLr",
+         .expected = fmt::format("at most total_steps = {} steps", total_steps_),
+         .got = fmt::format("step {}", last_epoch()),
+         .fix = "Count all optimizer steps of the training into total_steps; a prepared schedule takes one per rank."});
   }
   const auto place = place_of(last_epoch());
   set_learning_rates(*optimizer_, values_at(rates_, place));

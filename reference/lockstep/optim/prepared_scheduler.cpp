@@ -21,7 +21,8 @@ PreparedScheduler::PreparedScheduler(std::shared_ptr<Scheduler> scheduler,
   if (options_.world_size < 1) {
     throw InvalidArgument({.where = "PreparedScheduler",
                            .expected = "a positive world_size",
-                           .got = fmt::format("{}", options_.world_size)});
+                           .got = fmt::format("{}", options_.world_size),
+                           .fix = "Pass the number of ranks."});
   }
 }
 

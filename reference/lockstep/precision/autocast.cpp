@@ -10,8 +10,10 @@ namespace lockstep::precision {
 
 Autocast::Autocast(c10::DeviceType device, c10::ScalarType dtype, const config::AutocastKwargs& kwargs) {
   if (dtype != c10::kBFloat16 && dtype != c10::kHalf) {
-    throw InvalidArgument(
-        {.where = "autocast", .expected = "bfloat16 or float16", .got = std::string(c10::toString(dtype))});
+    throw InvalidArgument({.where = "autocast",
+                           .expected = "bfloat16 or float16",
+                           .got = std::string(c10::toString(dtype)),
+                           .fix = "Pass one of them, or enabled=false to compute in the tensors' own dtypes."});
   }
   before_ = Before{.device = device,
                    .enabled = at::autocast::is_autocast_enabled(device),

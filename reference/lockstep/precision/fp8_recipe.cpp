@@ -3,25 +3,22 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <cctype>
 #include <string>
 #include <string_view>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/words.h"
 
 namespace lockstep::precision {
 namespace {
 
 using config::FP8RecipeKwargs;
 
-std::string upper(std::string word) {
-  std::ranges::transform(word, word.begin(), [](unsigned char letter) { return std::toupper(letter); });
-  return word;
-}
-
 [[noreturn]] void refuse(std::string_view option, std::string expected, std::string got) {
-  throw InvalidArgument(
-      {.where = fmt::format("FP8RecipeKwargs({})", option), .expected = std::move(expected), .got = std::move(got)});
+  throw InvalidArgument({.where = fmt::format("FP8RecipeKwargs({})", option),
+                         .expected = std::move(expected),
+                         .got = std::move(got),
+                         .fix = "Leave it out for its default."});
 }
 
 int at_least(int least, int number, std::string_view option) {
@@ -54,9 +51,9 @@ FP8RecipeKwargs with_variables(FP8RecipeKwargs kwargs, const state::Environment&
 }
 
 void require_backend(const std::string& backend) {
-  const auto word = upper(backend);
-  if (word == "LOCKSTEP" || word == "NO") return;
-  if (word != "TE" && word != "MSAMP" && word != "AO") refuse("backend", "LOCKSTEP, TE, MSAMP or AO", backend);
+  const auto word = lower(backend);
+  if (word == "lockstep" || word == "no") return;
+  if (word != "te" && word != "msamp" && word != "ao") refuse("backend", "LOCKSTEP, TE, MSAMP or AO", backend);
   throw Missing({.where = "FP8RecipeKwargs(backend)",
                  .expected = "an fp8 backend that is installed",
                  .got = fmt::format("'{}', a Python package", backend),
@@ -64,20 +61,20 @@ void require_backend(const std::string& backend) {
 }
 
 void set_dtypes(Fp8Recipe& recipe, const std::string& format) {
-  const auto word = upper(format);
-  if (word == "E4M3") {
+  const auto word = lower(format);
+  if (word == "e4m3") {
     recipe.gradient_dtype = c10::kFloat8_e4m3fn;
-  } else if (word == "E5M2") {
+  } else if (word == "e5m2") {
     recipe.forward_dtype = c10::kFloat8_e5m2;
-  } else if (word != "HYBRID") {
+  } else if (word != "hybrid") {
     refuse("fp8_format", "HYBRID, E4M3 or E5M2", format);
   }
 }
 
 AmaxAlgorithm amax_algorithm_from(const std::string& algorithm) {
-  const auto word = upper(algorithm);
-  if (word == "MAX") return AmaxAlgorithm::max;
-  if (word != "MOST_RECENT") refuse("amax_compute_algo", "max or most_recent", algorithm);
+  const auto word = lower(algorithm);
+  if (word == "max") return AmaxAlgorithm::max;
+  if (word != "most_recent") refuse("amax_compute_algo", "max or most_recent", algorithm);
   return AmaxAlgorithm::most_recent;
 }
 

@@ -23,8 +23,10 @@ using GradientGroups = std::map<std::pair<std::string, c10::ScalarType>, std::ve
 
 void require(bool condition, const char* option, const char* expected, double got) {
   if (condition) return;
-  throw AssertionError(
-      {.where = fmt::format("GradScaler({})", option), .expected = expected, .got = fmt::format("{}", got)});
+  throw AssertionError({.where = fmt::format("GradScaler({})", option),
+                        .expected = expected,
+                        .got = fmt::format("{}", got),
+                        .fix = "Leave it out for its default."});
 }
 
 // What the kernel takes in one call: dense tensors of one device and dtype.
@@ -130,7 +132,8 @@ bool GradScaler::step(torch::optim::Optimizer& optimizer, const optim::LossClosu
   if (progress.stage == Stage::stepped) {
     throw RuntimeError({.where = "step",
                         .expected = "a backward or an update since the last step",
-                        .got = "neither: step() has already been called"});
+                        .got = "neither: step() has already been called",
+                        .fix = "Call update() after each step(), and backward before it."});
   }
   if (progress.stage == Stage::ready) unscale_(optimizer);
   if (!progress.found_inf.defined()) {

@@ -58,7 +58,8 @@ RngType rng_type_from(std::string_view word) {
   if (found != kWords.end()) return static_cast<RngType>(found - kWords.begin());
   throw InvalidArgument({.where = "rng_types",
                          .expected = fmt::format("one of {}", fmt::join(kWords, ", ")),
-                         .got = fmt::format("\"{}\"", word)});
+                         .got = fmt::format("\"{}\"", word),
+                         .fix = "Name one of them, or pass no rng_types to synchronise nothing."});
 }
 
 std::string_view to_word(RngType type) { return kWords.at(static_cast<std::size_t>(type)); }

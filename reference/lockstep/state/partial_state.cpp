@@ -75,7 +75,10 @@ std::string plugin_options(const Environment& environment, World world) {
   if (const auto spec = environment.find("LOCKSTEP_SIM_SPEC")) {
     options["spec"] = nlohmann::json::parse(*spec, nullptr, /*allow_exceptions=*/false);
     if (!options["spec"].is_object()) {
-      throw InvalidArgument({.where = "LOCKSTEP_SIM_SPEC", .expected = "a JSON object", .got = *spec});
+      throw InvalidArgument({.where = "LOCKSTEP_SIM_SPEC",
+                             .expected = "a JSON object",
+                             .got = *spec,
+                             .fix = "Start the ranks with lockstep sim, which sets it, or unset it."});
     }
   }
   return options.dump();

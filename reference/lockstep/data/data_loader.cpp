@@ -192,12 +192,15 @@ DataLoader DataLoader::with_thread_starter(ThreadStarter starter) const {
   return copy;
 }
 
-Value DataLoader::fetch(const Batch& batch) const {
-  if (!batch_sampler_) return get_item(*dataset_, batch.indices.front());
+LoadedBatch DataLoader::load(Batch batch) const {
+  if (!batch_sampler_) {
+    auto item = get_item(*dataset_, batch.indices.front());
+    return {.value = std::move(item), .items = std::move(batch)};
+  }
   std::vector<Value> items;
   items.reserve(batch.indices.size());
   for (const auto index : batch.indices) items.push_back(get_item(*dataset_, index));
-  return collate(items);
+  return {.value = collate(items), .items = std::move(batch)};
 }
 
 Value DataLoader::collate(const std::vector<Value>& items) const {
@@ -223,9 +226,7 @@ auto DataLoader::Pass::start_workers(std::int64_t seed) -> std::unique_ptr<Pool>
                          .worker_init = options.worker_init,
                          .start_thread = options.start_thread};
   // The workers get a loader of their own, should one of them outlive this pass after a time-out.
-  return std::make_unique<Pool>(std::move(pool), [loader = loader_](const Batch& items) {
-    return LoadedBatch{.value = loader.fetch(items), .items = items};
-  });
+  return std::make_unique<Pool>(std::move(pool), [loader = loader_](const Batch& items) { return loader.load(items); });
 }
 
 std::optional<Value> DataLoader::Pass::next() {
@@ -258,9 +259,7 @@ std::optional<LoadedBatch> DataLoader::Pass::load_next() {
   if (loader_.is_iterable()) return read_next();
   if (!workers_) {
     auto items = next_items();
-    if (!items) return std::nullopt;
-    auto value = loader_.fetch(*items);
-    return LoadedBatch{.value = std::move(value), .items = std::move(*items)};
+    return items ? std::optional(loader_.load(*std::move(items))) : std::nullopt;
   }
   while (!workers_->is_full()) {
     auto items = next_items();

@@ -100,6 +100,8 @@ class LOCKSTEP_API DataLoader {
   [[nodiscard]] Dataset& dataset() const;
   /// The iterable dataset. @throws TypeError  if it is map-style
   [[nodiscard]] const std::shared_ptr<IterableDataset>& iterable_dataset() const;
+  /// What a pass hands out for this batch: its items, collated.
+  [[nodiscard]] LoadedBatch load(Batch batch) const;
   /// Tells the dataset the epoch, if it follows epochs.
   void set_dataset_epoch(std::int64_t epoch) const;
   /// What batches are made by; none without batches. A sampler of whole batches stands here too.
@@ -129,7 +131,6 @@ class LOCKSTEP_API DataLoader {
   [[nodiscard]] DataLoader with_thread_starter(ThreadStarter starter) const;
 
  private:
-  Value fetch(const Batch& batch) const;
   [[nodiscard]] Value collate(const std::vector<Value>& items) const;
   [[nodiscard]] DataLoader changed() const;
 

@@ -1,10 +1,13 @@
 #include "lockstep/data/data_loader_dispatcher.h"
 
+#include <ATen/ops/scalar_tensor.h>
+
 #include <algorithm>
 
 #include "lockstep/base/error.h"
 #include "lockstep/data/batch_sampler_shard.h"
 #include "lockstep/data/dispatch.h"
+#include "lockstep/data/skip_first_batches.h"
 #include "lockstep/value/tensor_ops.h"
 
 namespace lockstep::data {
@@ -57,33 +60,84 @@ LoadedBatch concatenated(const std::vector<LoadedBatch>& batches) {
 // Reads whole steps on rank 0, has them on every rank, and cuts out a rank's rows.
 class DataLoaderDispatcher::DispatchReader final : public Reader {
  public:
-  DispatchReader(DataLoaderDispatcher& owner, const DataLoader& loader)
-      : owner_(owner), loader_(loader), drop_last_(loader.drop_last()) {}
+  DispatchReader(DataLoaderDispatcher& owner, std::int64_t first_step)
+      : owner_(owner), loader_(owner.loader()), drop_last_(owner.drop_last()), first_step_(first_step) {
+    if (owner.options_.use_stateful_dataloader) take_first_step_of_rank_0();
+    if (first_step_ == 0 || loader_.is_iterable()) return;
+    const auto num_skipped = first_step_ * owner.batches_per_step();
+    static_cast<void>(data::skip_first_batches(loader_, num_skipped));  // refuses a loader without batches
+    skipping_ = std::make_shared<SkipBatchSampler>(loader_.batch_sampler(), Skip{.num_batches = num_skipped},
+                                                   /*num_kept=*/owner.batches_per_step());
+    loader_ = loader_.with_batch_sampler(skipping_);
+  }
 
   std::optional<LoadedBatch> read() override {
-    const auto& options = owner_.options_;
-    return dispatch([this] { return read_step(); }, owner_.group_,
-                    {.device = options.device, .non_blocking = options.non_blocking});
+    return dispatched([this] { return read_step(); });
   }
 
   LoadedBatch finish(LoadedBatch step, bool is_last) override {
     const auto num_ranks = owner_.world_.size;
     const auto num_rows = value::find_batch_size(step.value);
     if (is_last) owner_.flags().remainder = num_rows;
-    remember_head(step);
+    if (first_step_ == 0) remember_head(step);
     auto per_rank = num_rows / num_ranks;
-    if (is_last && !drop_last_ && num_rows % num_ranks != 0) fill(step, ++per_rank * num_ranks);
+    if (is_last && !drop_last_ && num_rows % num_ranks != 0) {
+      if (head_.value.is_none()) remember_head(*dispatched([this] { return skipped_head(); }));
+      fill(step, ++per_rank * num_ranks);
+    }
     return part_of(step, owner_.world_.rank * per_rank, per_rank);
   }
 
  private:
+  using Next = std::function<std::optional<LoadedBatch>()>;
+
+  std::optional<LoadedBatch> dispatched(const Next& next) const {
+    const auto& options = owner_.options_;
+    return dispatch(next, owner_.group_, {.device = options.device, .non_blocking = options.non_blocking});
+  }
+
+  // Which alone knows where a resumed pass begins: what it has read is in no other rank's state (DATA-112).
+  void take_first_step_of_rank_0() {
+    const auto step = dispatched([this] {
+      return std::optional(LoadedBatch{.value = at::scalar_tensor(first_step_, at::kLong), .items = {}});
+    });
+    first_step_ = step->value.tensor().item<std::int64_t>();
+  }
+
   std::optional<LoadedBatch> read_step() {
-    if (!batches_) batches_ = loader_.pass();
-    if (owner_.options_.split_batches && !owner_.options_.replicate) return batches_->next_loaded();
+    const Next next = [this] { return batches_->next_loaded(); };
+    if (!batches_) {
+      batches_ = loader_.pass();
+      if (loader_.is_iterable() && !discard_skipped_steps(next)) return std::nullopt;
+    }
+    return step_of(next);
+  }
+
+  // Reads the steps before the first one off a stream; false if it ends within them.
+  bool discard_skipped_steps(const Next& next) {
+    if (first_step_ == 0) return true;
+    head_of_stream_ = step_of(next);
+    const auto num_left = (first_step_ - 1) * owner_.batches_per_step();
+    for (std::int64_t i = 0; i < num_left; ++i) {
+      if (!next()) return false;
+    }
+    return head_of_stream_.has_value();
+  }
+
+  // The first step of a pass that begins behind it.
+  [[nodiscard]] std::optional<LoadedBatch> skipped_head() const {
+    if (loader_.is_iterable()) return head_of_stream_;
+    auto kept = skipping_->kept().begin();
+    return step_of([this, &kept] { return std::optional(loader_.load(*kept++)); });
+  }
+
+  // The batches of one step in one: of each rank its own, or of all the same, or one that is shared out.
+  [[nodiscard]] std::optional<LoadedBatch> step_of(const Next& next) const {
+    if (owner_.options_.split_batches && !owner_.options_.replicate) return next();
     const auto wanted = static_cast<std::size_t>(owner_.world_.size);
     std::vector<LoadedBatch> group;
     while (group.size() < wanted) {
-      auto batch = owner_.options_.replicate && !group.empty() ? group.front() : batches_->next_loaded();
+      auto batch = owner_.options_.replicate && !group.empty() ? group.front() : next();
       if (!batch) break;
       group.push_back(*std::move(batch));
     }
@@ -96,7 +150,7 @@ class DataLoaderDispatcher::DispatchReader final : public Reader {
     return slice ? slice(batch, begin, end, owner_.world_) : slice_rows(batch, begin, end, owner_.world_);
   }
 
-  // The pass's first rows, with which its last step is filled.
+  // The first rows of the data, with which a pass's last step is filled, wherever the pass begins.
   void remember_head(const LoadedBatch& step) {
     if (drop_last_ || !head_.value.is_none()) return;
     const auto num_ranks = static_cast<std::int64_t>(owner_.world_.size);
@@ -141,6 +195,9 @@ class DataLoaderDispatcher::DispatchReader final : public Reader {
   DataLoader loader_;
   std::unique_ptr<DataLoader::Pass> batches_;  // of rank 0, which begins it here so that its failures are dispatched
   bool drop_last_;
+  std::int64_t first_step_;
+  std::shared_ptr<SkipBatchSampler> skipping_;  // of a map-style dataset
+  std::optional<LoadedBatch> head_of_stream_;   // its first step, read and skipped
   LoadedBatch head_;
 };
 
@@ -173,8 +230,8 @@ void DataLoaderDispatcher::forward_epoch(std::int64_t epoch) {
   if (!indices || !indices->set_epoch(epoch)) loader().set_dataset_epoch(epoch);
 }
 
-std::unique_ptr<PreparedDataLoader::Reader> DataLoaderDispatcher::begin_reading(const DataLoader& loader) {
-  return std::make_unique<DispatchReader>(*this, loader);
+std::unique_ptr<PreparedDataLoader::Reader> DataLoaderDispatcher::begin_reading(std::int64_t first_step) {
+  return std::make_unique<DispatchReader>(*this, first_step);
 }
 
 std::shared_ptr<PreparedDataLoader> DataLoaderDispatcher::another() const {

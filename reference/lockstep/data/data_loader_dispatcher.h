@@ -61,7 +61,7 @@ class LOCKSTEP_API DataLoaderDispatcher final : public PreparedDataLoader {
   class DispatchReader;
 
   [[nodiscard]] std::int64_t num_steps() const override;
-  std::unique_ptr<Reader> begin_reading(const DataLoader& loader) override;
+  std::unique_ptr<Reader> begin_reading(std::int64_t first_step) override;
   /// Told to the sampler if it follows epochs, else to the dataset.
   void forward_epoch(std::int64_t epoch) override;
   [[nodiscard]] std::int64_t known_remainder() const override { return -1; }

@@ -1,6 +1,7 @@
 #include "lockstep/data/data_loader_shard.h"
 
 #include "lockstep/data/iterable_dataset_shard.h"
+#include "lockstep/data/skip_first_batches.h"
 #include "lockstep/value/tensor_ops.h"
 
 namespace lockstep::data {
@@ -72,8 +73,9 @@ void DataLoaderShard::synchronize() {
   if (hooks.synchronize_generator && generator.defined()) hooks.synchronize_generator(generator);
 }
 
-std::unique_ptr<PreparedDataLoader::Reader> DataLoaderShard::begin_reading(const DataLoader& loader) {
-  return std::make_unique<ShardReader>(loader.pass(), options_);
+std::unique_ptr<PreparedDataLoader::Reader> DataLoaderShard::begin_reading(std::int64_t first_step) {
+  const auto rest = first_step == 0 ? loader() : data::skip_first_batches(loader(), first_step);
+  return std::make_unique<ShardReader>(rest.pass(), options_);
 }
 
 // Counted in what a pass visits: the dataset, unless a sampler visits some of it, or some of it twice. Of a stream,

@@ -56,7 +56,7 @@ class LOCKSTEP_API DataLoaderShard final : public PreparedDataLoader {
 
   [[nodiscard]] std::int64_t num_steps() const override { return loader().length(); }
   void synchronize() override;
-  std::unique_ptr<Reader> begin_reading(const DataLoader& loader) override;
+  std::unique_ptr<Reader> begin_reading(std::int64_t first_step) override;
   /// Told to the batch samplers and their sampler; to the dataset too, unless a sampler inside a shard takes it.
   void forward_epoch(std::int64_t epoch) override;
   [[nodiscard]] std::int64_t known_remainder() const override;

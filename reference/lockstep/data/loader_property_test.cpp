@@ -11,6 +11,8 @@
 #include "lockstep/data/data_testing.h"
 #include "lockstep/data/prepare_data_loader.h"
 #include "lockstep/data/skip_first_batches.h"
+#include "lockstep/state/partial_state.h"
+#include "run_ranks.h"
 
 namespace lockstep::data {
 namespace {
@@ -145,6 +147,58 @@ RC_GTEST_PROP(LoaderProperties, AResumedPassContinuesTheVerySequence, ()) {
     after.loader->set_epoch(epoch + 1);
   }
   RC_ASSERT(test::drain_loader(*after.loader) == next);
+}
+
+/// What one rank is handed: two whole passes; one that begins behind its first steps, and the pass after that.
+struct Dispatched {
+  Batches whole, second, rest, next;
+};
+
+Dispatched dispatched(const LoaderCase& c, std::int64_t num_skipped, bool by_state) {
+  const state::PartialState process;
+  state::GradientState state;
+  const auto prepared = [&] {
+    return prepare_data_loader(plain_loader(c), {.rank = process.process_index(), .size = c.world_size}, state,
+                               {.split_batches = c.split,
+                                .dispatch_batches = true,
+                                .device = at::kCPU,
+                                .use_seedable_sampler = true,
+                                .data_seed = c.seed,
+                                .use_stateful_dataloader = true,
+                                .group = process.world_group()});
+  };
+  const auto whole = prepared(), resumed = prepared();
+  Dispatched all{.whole = test::drain_loader(*whole), .second = {}, .rest = {}, .next = {}};
+  if (by_state) {
+    const auto before = prepared();
+    static_cast<void>(head(*before, num_skipped));
+    resumed->load_state_dict(before->state_dict());
+    all.rest = test::drain_loader(*resumed);
+    all.next = test::drain_loader(*resumed);
+  } else {
+    const auto rest = skip_first_batches(*resumed, num_skipped, /*every_epoch=*/false);
+    all.rest = test::drain_loader(*rest);
+    all.next = test::drain_loader(*rest);
+  }
+  all.second = test::drain_loader(*whole);
+  return all;
+}
+
+RC_GTEST_PROP(LoaderProperties, AResumedDispatcherContinuesTheVerySequence, ()) {
+  const auto c = any_loader_case();
+  const auto rows_per_step = c.share_size * c.world_size;
+  const auto num_steps = (c.num_items + rows_per_step - 1) / rows_per_step;
+  if (num_steps == 0) return;
+  const auto k = *rc::gen::inRange<std::int64_t>(0, num_steps).as("batches before");
+  const bool by_state = *rc::gen::arbitrary<bool>().as("by state_dict");
+  std::vector<Dispatched> ranks(static_cast<std::size_t>(c.world_size));
+  lockstep::test::run_thread_ranks(c.world_size, [&] {
+    ranks.at(static_cast<std::size_t>(state::PartialState().process_index())) = dispatched(c, k, by_state);
+  });
+  for (const auto& mine : ranks) {
+    RC_ASSERT(mine.rest == Batches(mine.whole.begin() + k, mine.whole.end()));
+    RC_ASSERT(mine.next == mine.second);
+  }
 }
 
 TEST(LoaderProperties, RunAtLeast200Cases) {

@@ -111,12 +111,12 @@ void PreparedDataLoader::load_state_dict(const Value& state) {
   progress_ = {.num_steps = resume_at_, .finished = false, .iteration = iteration_, .generator = resume_order_};
 }
 
-// The inner loader from the step at which this pass begins.
-DataLoader PreparedDataLoader::take_up() {
+// Returns the step at which this pass begins.
+std::int64_t PreparedDataLoader::take_up() {
   const auto first_step = std::max({resume_at_, skip_.num_batches, std::int64_t{0}});
   resume_at_ = 0;
   progress_ = {.num_steps = first_step, .finished = false, .iteration = iteration_, .generator = begin_order()};
-  return first_step == 0 ? loader_ : data::skip_first_batches(loader_, first_step * batches_per_step());
+  return first_step;
 }
 
 // Puts the generator where a saved pass began, and notes where it stands.

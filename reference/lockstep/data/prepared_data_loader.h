@@ -123,8 +123,8 @@ class LOCKSTEP_API PreparedDataLoader {
   [[nodiscard]] virtual std::int64_t num_steps() const = 0;
   /// What comes before a pass: may block on other ranks.
   virtual void synchronize() {}
-  /// @param loader  the inner loader, or what is left of it behind the steps that are skipped
-  virtual std::unique_ptr<Reader> begin_reading(const DataLoader& loader) = 0;
+  /// @param first_step  where the pass begins; the steps before are skipped
+  virtual std::unique_ptr<Reader> begin_reading(std::int64_t first_step) = 0;
   virtual void forward_epoch(std::int64_t epoch) = 0;
   /// The remainder as it is known when a pass begins.
   [[nodiscard]] virtual std::int64_t known_remainder() const = 0;
@@ -142,7 +142,7 @@ class LOCKSTEP_API PreparedDataLoader {
   void require_stateful(const char* where) const;
   [[nodiscard]] Value samples_taken() const;
   [[nodiscard]] std::int64_t step_of(std::int64_t num_yielded, const Value& samples) const;
-  DataLoader take_up();
+  std::int64_t take_up();
   at::Tensor begin_order();
   void enter_pass();
   void exhaust_pass();

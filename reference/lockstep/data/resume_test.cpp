@@ -117,6 +117,22 @@ TEST(DATA_108, ADispatcherSkipsStepsForEveryKindOfDataset) {
   }
 }
 
+// The rows that fill the last step are the data's first ones (DATA-083), which only a pass without a skip hands out.
+TEST(DATA_108, TheLastStepIsFilledAsInAWholePass) {
+  for (const bool iterable : {false, true}) {
+    for (const std::int64_t num_skipped : {1, 2}) {
+      run_thread_ranks(2, [iterable, num_skipped] {
+        GradientState state;
+        const auto loader = dispatched(
+            iterable ? DataLoader(std::make_shared<Count>(5)) : DataLoader(Ids{5}, {.batch_size = 1}), state);
+        Batches right = is_rank_0() ? Batches{{2}, {4}} : Batches{{3}, {0}};
+        right.erase(right.begin(), right.begin() + num_skipped - 1);
+        EXPECT_EQ(drain_loader(*skip_first_batches(*loader, num_skipped)), right);
+      });
+    }
+  }
+}
+
 TEST(DATA_109, AStreamIsSkippedAgainAtEveryPass) {
   GradientState state;
   const auto stream = std::make_shared<Count>(6);

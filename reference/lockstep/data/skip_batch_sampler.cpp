@@ -2,6 +2,8 @@
 
 #include <c10/util/StringUtil.h>
 
+#include <algorithm>
+
 #include "lockstep/base/error.h"
 
 namespace lockstep::data {
@@ -14,8 +16,8 @@ std::int64_t Skip::left_of(std::int64_t total) const {
                          .fix = "A pass over this loader is empty."});
 }
 
-SkipBatchSampler::SkipBatchSampler(std::shared_ptr<BatchSampler> batches, Skip skip)
-    : batches_(std::move(batches)), skip_(skip) {
+SkipBatchSampler::SkipBatchSampler(std::shared_ptr<BatchSampler> batches, Skip skip, std::int64_t num_kept)
+    : batches_(std::move(batches)), skip_(skip), num_kept_(std::min(num_kept, skip.num_batches)) {
   if (!batches_) {
     throw InvalidArgument({.where = "SkipBatchSampler", .expected = "a batch sampler", .got = "an empty pointer"});
   }
@@ -24,7 +26,14 @@ SkipBatchSampler::SkipBatchSampler(std::shared_ptr<BatchSampler> batches, Skip s
 void SkipBatchSampler::reset() {
   batches_->reset();
   in_pass_ = true;
-  for (std::int64_t i = 0; i < skip_.num_batches && batches_->skip(); ++i) {
+  kept_.clear();
+  std::int64_t num_skipped = 0;
+  for (; num_skipped < num_kept_; ++num_skipped) {
+    auto batch = batches_->next();
+    if (!batch) return;
+    kept_.push_back(std::move(*batch));
+  }
+  for (; num_skipped < skip_.num_batches && batches_->skip(); ++num_skipped) {
   }
 }
 
@@ -39,7 +48,7 @@ std::optional<Batch> SkipBatchSampler::next() {
 
 std::shared_ptr<BatchSampler> SkipBatchSampler::with_sampler(std::shared_ptr<Sampler> other) const {
   auto batches = batches_->with_sampler(std::move(other));
-  return batches ? std::make_shared<SkipBatchSampler>(std::move(batches), skip_) : nullptr;
+  return batches ? std::make_shared<SkipBatchSampler>(std::move(batches), skip_, num_kept_) : nullptr;
 }
 
 }  // namespace lockstep::data

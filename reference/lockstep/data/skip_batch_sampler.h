@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "lockstep/base/export.h"
 #include "lockstep/data/batch_sampler.h"
@@ -29,12 +30,15 @@ struct Skip {
 /// @source Accelerate, SkipBatchSampler
 class LOCKSTEP_API SkipBatchSampler final : public BatchSampler {
  public:
-  SkipBatchSampler(std::shared_ptr<BatchSampler> batches, Skip skip);
+  /// @param num_kept  how many of the skipped batches `kept` has
+  SkipBatchSampler(std::shared_ptr<BatchSampler> batches, Skip skip, std::int64_t num_kept = 0);
 
   void reset() override;
   std::optional<Batch> next() override;
   /// @throws InvalidArgument  if more is skipped than there is
   [[nodiscard]] std::int64_t length() const override { return skip_.left_of(total_length()); }
+  /// The first batches of the pass that was begun last, which were skipped.
+  [[nodiscard]] const std::vector<Batch>& kept() const { return kept_; }
   /// Batches of a pass, skipped ones included.
   [[nodiscard]] std::int64_t total_length() const { return batches_->length(); }
   [[nodiscard]] std::optional<std::int64_t> batch_size() const override { return batches_->batch_size(); }
@@ -47,6 +51,8 @@ class LOCKSTEP_API SkipBatchSampler final : public BatchSampler {
  private:
   std::shared_ptr<BatchSampler> batches_;
   Skip skip_;
+  std::int64_t num_kept_;
+  std::vector<Batch> kept_;
   bool in_pass_ = false;
 };
 

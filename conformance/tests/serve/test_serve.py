@@ -240,9 +240,29 @@ class Session(Served):
                                 ("ops.gather", {"input": {"t": "float4", "shape": [0], "data": []}}, "float4"),
                                 ("rng.program", {"program": [{"v": "roll"}]}, "roll"),
                                 ("state.control", {"calls": [{"v": "print", "text": "x", "twice": True}]}, "twice"),
-                                ("state.process", {"device": "cuda"}, "cuda")):
+                                ("state.process", {"device": "cuda"}, "cuda"),
+                                ("data.loader", {"loader": {"n": 1}, "loaders": {"main": {"n": 1}}}, "loaders"),
+                                ("data.loader", {}, "loader"),
+                                ("ops.gather_for_metrics", {"loaders": {"main": {"n": 1}}}, "loader"),
+                                ("train.program", {"loader": {"n": 1}, "program": []}, "loader"),
+                                ("data.loader", {"loader": {"n": 3}, "script": [{"v": "pass", "stop_after": 0}]}, "at least 1"),
+                                ("data.loader", {"loader": {"n": 3}, "script": [{"v": "pass", "nested": {"x": []}}]}, "number"),
+                                ("data.resume", {"loader": {"n": 3}, "consume": 0}, "at least 1"),
+                                ("ops.broadcast", {"input": 1, "from_process": 1 << 32}, "32 bits")):
             answer, = self.world(1).ask(op, args)
-            self.assertIn(named, answer["unsupported"])
+            self.assertIn(named, answer.get("unsupported", answer), (op, args))
+
+    def test_fields_of_the_request_are_known_too(self):
+        rank = self.world(1).ranks[0]
+        rank.send('{"id": 901, "op": "state.process", "args": {}, "colour": 3}')
+        self.assertIn("colour", rank.receive(10)["unsupported"])
+
+    def test_a_script_reads_its_own_states_after_a_reset(self):
+        for reset, read in (({"of": "partial"}, {"of": "partial", "name": "num_processes"}),
+                            ({"of": "accelerator"}, {"of": "accelerator", "name": "mixed_precision"}),
+                            ({"of": "accelerator", "partial_too": True}, {"of": "accelerator", "name": "mixed_precision"})):
+            result, = self.world(1).results("state.control", {"calls": [{"v": "reset", **reset}, {"v": "read", **read}]})
+            self.assertEqual(result["log"][1]["error"], "AttributeError", (reset, read))
 
     def test_bad_lines_are_unsupported(self):
         rank = self.world(1).ranks[0]

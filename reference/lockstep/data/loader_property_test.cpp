@@ -161,10 +161,10 @@ Dispatched dispatched(const LoaderCase& c, std::int64_t num_skipped, bool by_sta
     return prepare_data_loader(plain_loader(c), {.rank = process.process_index(), .size = c.world_size}, state,
                                {.split_batches = c.split,
                                 .dispatch_batches = true,
-                                .device = at::kCPU,
                                 .use_seedable_sampler = true,
                                 .data_seed = c.seed,
                                 .use_stateful_dataloader = true,
+                                .device = at::kCPU,
                                 .group = process.world_group()});
   };
   const auto whole = prepared(), resumed = prepared();

@@ -3,11 +3,6 @@
 namespace lockstep::conformance {
 namespace {
 
-int as_int(std::int64_t number, const char* name) {
-  if (std::in_range<int>(number)) return static_cast<int>(number);
-  throw Unsupported(std::string(name) + ": too large");
-}
-
 config::DataLoaderConfiguration data_configuration_from(Arguments given) {
   config::DataLoaderConfiguration config;
   config.split_batches = given.flag("split_batches", config.split_batches);
@@ -23,7 +18,7 @@ config::DataLoaderConfiguration data_configuration_from(Arguments given) {
 
 config::GradientAccumulationPlugin accumulation_from(Arguments given) {
   config::GradientAccumulationPlugin plugin;
-  plugin.num_steps = as_int(given.optional_integer("num_steps").value_or(plugin.num_steps), "num_steps");
+  plugin.num_steps = given.small_integer("num_steps", plugin.num_steps);
   plugin.sync_with_dataloader = given.flag("sync_with_dataloader", plugin.sync_with_dataloader);
   plugin.sync_each_batch = given.flag("sync_each_batch", plugin.sync_each_batch);
   plugin.adjust_scheduler = given.flag("adjust_scheduler", plugin.adjust_scheduler);
@@ -41,8 +36,8 @@ AcceleratorOptions constructor_options_from(Arguments given) {
   options.even_batches = given.optional_flag("even_batches");
   options.dispatch_batches = given.optional_flag("dispatch_batches");
   options.mixed_precision = given.optional_word("mixed_precision");
-  options.gradient_accumulation_steps = as_int(
-      given.integer("gradient_accumulation_steps", options.gradient_accumulation_steps), "gradient_accumulation_steps");
+  options.gradient_accumulation_steps =
+      given.small_integer("gradient_accumulation_steps", options.gradient_accumulation_steps);
   options.step_scheduler_with_optimizer =
       given.flag("step_scheduler_with_optimizer", options.step_scheduler_with_optimizer);
   given.finish();
@@ -52,9 +47,8 @@ AcceleratorOptions constructor_options_from(Arguments given) {
 AcceleratorOptions accelerator_options_from(Arguments& arguments) {
   auto options = constructor_options_from(arguments.object("accelerator"));
   options.dataloader_config = data_configuration_from(arguments.object("config"));
-  if (arguments.has("accumulation")) {
-    options.gradient_accumulation_plugin = accumulation_from(arguments.object("accumulation"));
-  }
+  auto accumulation = arguments.object("accumulation");
+  if (!arguments.json("accumulation").is_null()) options.gradient_accumulation_plugin = accumulation_from(accumulation);
   return options;
 }
 

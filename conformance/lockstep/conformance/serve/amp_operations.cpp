@@ -18,13 +18,12 @@ config::GradScalerKwargs scaler_kwargs_from(Arguments& arguments) {
   kwargs.init_scale = arguments.number("init_scale", kwargs.init_scale);
   kwargs.growth_factor = arguments.number("growth_factor", kwargs.growth_factor);
   kwargs.backoff_factor = arguments.number("backoff_factor", kwargs.backoff_factor);
-  kwargs.growth_interval = static_cast<int>(arguments.integer("growth_interval", kwargs.growth_interval));
+  kwargs.growth_interval = arguments.small_integer("growth_interval", kwargs.growth_interval);
   kwargs.enabled = arguments.flag("enabled", kwargs.enabled);
   return kwargs;
 }
 
-/// The true gradients of a step: one for each optimizer, none where there is no
-/// gradient.
+/// The true gradients of a step: one for each optimizer, none where there is no gradient.
 using Gradients = std::vector<std::optional<double>>;
 
 std::optional<double> gradient_from(const Json& json) {
@@ -50,8 +49,7 @@ std::vector<Gradients> gradients_from(Arguments& arguments, std::int64_t num_opt
   return steps;
 }
 
-/// Prepared optimizers of one parameter each that share a scaler. Gradients are
-/// given, nothing is differentiated.
+/// Prepared optimizers of one parameter each that share a scaler. Gradients are given, nothing is differentiated.
 class ScaledSteps {
  public:
   ScaledSteps(const config::GradScalerKwargs& kwargs, std::int64_t num_optimizers, bool unscale)

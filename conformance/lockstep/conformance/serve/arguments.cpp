@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include <algorithm>
+#include <utility>
+
 #include "lockstep/base/error.h"
 #include "lockstep/value/json.h"
 
@@ -47,6 +50,13 @@ void Arguments::finish() const {
   if (!unknown.empty()) throw Unsupported(fmt::format("{}: unknown {}", place_, fmt::join(unknown, ", ")));
 }
 
+void Arguments::require_names_of_numbers() const {
+  const auto is_digit = [](char letter) { return letter >= '0' && letter <= '9'; };
+  for (const auto& [name, field] : object_.items()) {
+    if (name.empty() || !std::ranges::all_of(name, is_digit)) refuse(name, "a number as its name");
+  }
+}
+
 template <typename T>
 T Arguments::required(const std::string& name, std::optional<T> found, std::optional<T> otherwise) const {
   if (found) return *std::move(found);
@@ -56,6 +66,10 @@ T Arguments::required(const std::string& name, std::optional<T> found, std::opti
 
 std::int64_t Arguments::integer(const std::string& name, std::optional<std::int64_t> otherwise) {
   return required(name, optional_integer(name), otherwise);
+}
+
+int Arguments::small_integer(const std::string& name, int otherwise) {
+  return required(name, optional_small_integer(name), std::optional(otherwise));
 }
 
 double Arguments::number(const std::string& name, std::optional<double> otherwise) {
@@ -77,6 +91,13 @@ std::optional<std::int64_t> Arguments::optional_integer(const std::string& name,
   if (field == nullptr) return std::nullopt;
   if (!field->is_number_integer()) refuse(name, "an integer");
   return field->get<std::int64_t>();
+}
+
+std::optional<int> Arguments::optional_small_integer(const std::string& name) {
+  const auto number = optional_integer(name);
+  if (!number) return std::nullopt;
+  if (!std::in_range<int>(*number)) refuse(name, "an integer of 32 bits");
+  return static_cast<int>(*number);
 }
 
 std::optional<double> Arguments::optional_number(const std::string& name) {

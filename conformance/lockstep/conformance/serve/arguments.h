@@ -31,6 +31,7 @@ class Arguments {
 
   // Without a default the field has to be there.
   std::int64_t integer(const std::string& name, std::optional<std::int64_t> otherwise = {});
+  int small_integer(const std::string& name, int otherwise);  // of 32 bits
   double number(const std::string& name, std::optional<double> otherwise = {});
   bool flag(const std::string& name, bool otherwise);
   std::string word(const std::string& name, std::optional<std::string> otherwise = {});
@@ -49,10 +50,13 @@ class Arguments {
 
   // Fields that may be null, which is none.
   std::optional<std::int64_t> optional_integer(const std::string& name, std::optional<std::int64_t> otherwise = {});
+  std::optional<int> optional_small_integer(const std::string& name);
   std::optional<double> optional_number(const std::string& name);
   std::optional<bool> optional_flag(const std::string& name);
   std::optional<std::string> optional_word(const std::string& name);
 
+  /// @throws Unsupported  for a field whose name is no number from 0 on
+  void require_names_of_numbers() const;
   /// @throws Unsupported  naming the fields that nobody asked for
   void finish() const;
   /// @throws Unsupported  "PLACE.NAME: expected EXPECTED, got ..."

@@ -39,7 +39,9 @@ class Script {
     const auto skip = entry.optional_integer("skip");
     auto plan = plan_;
     plan.stop_after = entry.optional_integer("stop_after");
+    if (plan.stop_after && *plan.stop_after < 1) entry.refuse("stop_after", "at least 1");
     auto nested = entry.object("nested");
+    nested.require_names_of_numbers();
     plan.body = [this, &nested](std::int64_t step) -> std::optional<Json> {
       const auto key = std::to_string(step);
       if (!nested.has(key)) return std::nullopt;
@@ -84,7 +86,9 @@ class Script {
 };
 
 Json run_script(Arguments& arguments, const AcceleratorOptions& options, bool record_slices) {
-  auto cases = loaders_from(arguments);
+  if (arguments.has("loader") && arguments.has("loaders"))
+    arguments.refuse("loaders", "one loader, or several by name");
+  auto cases = arguments.has("loaders") ? loaders_from(arguments) : loader_named_main(arguments);
   const PassPlan plan{.with_values = arguments.flag("values", false), .with_slices = record_slices};
   auto script = arguments.objects("script");
   if (!arguments.has("script")) script.emplace_back(Json{{"v", "pass"}}, "args.script[0]");

@@ -9,7 +9,7 @@ namespace lockstep::conformance {
 
 Json data_skip_first_batches(Arguments& arguments, const Case& /*of*/) {
   const auto options = accelerator_options_from(arguments);
-  auto cases = loaders_from(arguments);
+  auto cases = loader_named_main(arguments);
   const auto skip = arguments.integer("skip");
   const auto num_passes = arguments.integer("passes", 1), num_first = arguments.integer("first", 0);
   arguments.finish();
@@ -96,6 +96,7 @@ Json data_resume(Arguments& arguments, const Case& of) {
                               .via = via_from(arguments),
                               .epoch = arguments.integer("epoch", 0),
                               .consume = arguments.integer("consume")};
+  if (resumption.consume < 1) arguments.refuse("consume", "at least 1");
   arguments.finish();
   std::optional<Value> state;
   Json result = {{"before", interrupted(resumption, state)}};

@@ -36,8 +36,7 @@ Json describe(data::BatchSamplerShard& shard, std::int64_t num_passes) {
   return result;
 }
 
-/// One pass of `data.seedable_sampler`: an epoch to set first, and after how
-/// many indices to leave.
+/// One pass of `data.seedable_sampler`: an epoch to set first, and after how many indices to leave.
 struct SamplerPass {
   std::optional<std::int64_t> epoch, take;
 };

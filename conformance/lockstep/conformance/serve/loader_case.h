@@ -15,20 +15,18 @@
 
 namespace lockstep::conformance {
 
-/// A call of a slice function: begin and end of the rows, rank and number of
-/// ranks.
+/// A call of a slice function: begin and end of the rows, rank and number of ranks.
 using Slice = std::array<std::int64_t, 4>;
 
-/// What is recorded of a data set: how many of its items were fetched, the
-/// epochs that it was told, how its batches were cut.
+/// What is recorded of a data set: how many of its items were fetched, the epochs that it was told, how its batches
+/// were cut.
 struct DatasetRecord {
   std::atomic<std::int64_t> reads{0};
   std::vector<std::int64_t> epochs_seen;
   std::vector<Slice> slices;
 };
 
-/// An iterable data set of items 0 ... n-1, in an order that its own generator
-/// decides, if it has one.
+/// An iterable data set of items 0 ... n-1, in an order that its own generator decides, if it has one.
 struct StreamOptions {
   std::int64_t size;
   bool is_sized = true;
@@ -38,8 +36,7 @@ struct StreamOptions {
 std::shared_ptr<data::IterableDataset> make_stream(const Items& items, const StreamOptions& options,
                                                    std::shared_ptr<DatasetRecord> record);
 
-/// A LOADER of the protocol: a data set, and the loader over it as the user
-/// would write it.
+/// A LOADER of the protocol: a data set, and the loader over it as the user would write it.
 struct LoaderCase {
   Items items;
   std::shared_ptr<DatasetRecord> record;
@@ -51,8 +48,7 @@ struct LoaderCase {
 /// @throws InvalidArgument and others, as the loader's own constructor does
 LoaderCase loader_from(Arguments& arguments);
 
-/// A batch sampler that is a list of batches, in the order given, of which it
-/// hands out copies.
+/// A batch sampler that is a list of batches, in the order given, of which it hands out copies.
 class ListedBatches final : public data::BatchSampler {
  public:
   ListedBatches(std::vector<Indices> batches, std::optional<std::int64_t> batch_size, bool drop_last)
@@ -71,8 +67,7 @@ class ListedBatches final : public data::BatchSampler {
   std::size_t next_ = 0;
 };
 
-/// `batches`, `batches_b` and `batches_drop_last` of `arguments`; none without
-/// `batches`.
+/// `batches`, `batches_b` and `batches_drop_last` of `arguments`; none without `batches`.
 std::shared_ptr<ListedBatches> listed_batches_from(Arguments& arguments);
 
 }  // namespace lockstep::conformance

@@ -17,8 +17,7 @@ struct Case {
   [[nodiscard]] World world() const { return session.world(); }
 };
 
-/// Carries out one operation of the protocol and gives its RESULT; throws what
-/// Lockstep throws, or Unsupported.
+/// Carries out one operation of the protocol and gives its RESULT; throws what Lockstep throws, or Unsupported.
 using Operation = Json (*)(Arguments& arguments, const Case& of);
 
 struct NamedOperation {

@@ -67,7 +67,7 @@ Json gather_pass(const Accelerator& accelerator, const ServedLoader& loader, con
 
 Json ops_gather_for_metrics(Arguments& arguments, const Case& /*of*/) {
   const auto options = accelerator_options_from(arguments);
-  auto cases = loaders_from(arguments);
+  auto cases = loader_named_main(arguments);
   const MetricsPlan plan{.quantity = quantity_from(arguments),
                          .use_gather_object = arguments.flag("use_gather_object", false),
                          .plain = arguments.flag("plain", false),

@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <functional>
 
@@ -67,13 +68,13 @@ Doors reduce_doors(Arguments& arguments) {
 }
 
 Doors broadcast_doors(Arguments& arguments) {
-  const auto from = static_cast<int>(arguments.integer("from_process", 0));
+  const auto from = arguments.small_integer("from_process", 0);
   return {.utility = [from](Value& input, const auto& group) { return comm::broadcast(input, group, from); },
           .accelerator = [from](Value& input, const auto& accelerator) { return accelerator.broadcast(input, from); }};
 }
 
 Doors broadcast_object_list_doors(Arguments& arguments) {
-  const auto from = static_cast<int>(arguments.integer("from_process", 0));
+  const auto from = arguments.small_integer("from_process", 0);
   return {.utility = [from](Value& input, const auto& group) {
     auto list = input.items();
     comm::broadcast_object_list(list, group, from);
@@ -82,7 +83,7 @@ Doors broadcast_object_list_doors(Arguments& arguments) {
 }
 
 Doors pad_doors(Arguments& arguments) {
-  const comm::PadOptions options{.dim = static_cast<int>(arguments.integer("dim", 0)),
+  const comm::PadOptions options{.dim = arguments.small_integer("dim", 0),
                                  .pad_index = arguments.number("pad_index", 0),
                                  .pad_first = arguments.flag("pad_first", false)};
   return {

@@ -17,8 +17,7 @@ struct CountedOptimizer {
   std::shared_ptr<std::int64_t> num_steps;
 };
 
-/// Reads kind and options of an optimizer; the framework's defaults, but no
-/// weight decay.
+/// Reads kind and options of an optimizer; the framework's defaults, but no weight decay.
 /// @throws Unsupported  for a kind that is unknown
 CountedOptimizer optimizer_from(Arguments& arguments, std::vector<at::Tensor> parameters);
 

@@ -83,17 +83,21 @@ Json ServedLoader::summary() const {
   return summary;
 }
 
-std::vector<std::pair<std::string, LoaderCase>> loaders_from(Arguments& arguments) {
-  std::vector<std::pair<std::string, LoaderCase>> cases;
-  if (auto loader = arguments.object("loader"); arguments.has("loader")) {
-    cases.emplace_back("main", loader_from(loader));
-  }
+NamedLoaders loader_named_main(Arguments& arguments) {
+  NamedLoaders cases;
+  if (!arguments.has("loader")) arguments.refuse("loader", "a loader");
+  auto loader = arguments.object("loader");
+  cases.emplace_back("main", loader_from(loader));
+  return cases;
+}
+
+NamedLoaders loaders_from(Arguments& arguments) {
+  NamedLoaders cases;
   for (auto& [name, loader] : arguments.named_objects("loaders")) cases.emplace_back(name, loader_from(loader));
   return cases;
 }
 
-ServedLoaders::ServedLoaders(std::vector<std::pair<std::string, LoaderCase>> cases, Accelerator& accelerator,
-                             bool record_slices) {
+ServedLoaders::ServedLoaders(NamedLoaders cases, Accelerator& accelerator, bool record_slices) {
   for (auto& [name, loader] : cases) {
     loaders_.emplace_back(name, ServedLoader(std::move(loader), accelerator, record_slices));
   }

@@ -19,15 +19,13 @@ class ServedLoader {
   using Pass = std::function<std::optional<Value>()>;
 
   /// Prepares the loader unless the case says otherwise.
-  /// @param record_slices  dispatched batches are cut by a function of the
-  /// user's, which records its calls
+  /// @param record_slices  dispatched batches are cut by a function of the user's, which records its calls
   ServedLoader(LoaderCase loader, Accelerator& accelerator, bool record_slices = false);
 
   [[nodiscard]] const Items& items() const noexcept { return loader_.items; }
   /// Begins a pass.
   [[nodiscard]] Pass pass() const;
-  /// Prepares it, once more if it was; returns whether that gave the same
-  /// object.
+  /// Prepares it, once more if it was; returns whether that gave the same object.
   bool prepare(Accelerator& accelerator);
   /// The loader without its first steps, over the same data.
   [[nodiscard]] ServedLoader skipped(std::int64_t num_steps, const Accelerator& accelerator) const;
@@ -46,8 +44,7 @@ class ServedLoader {
   [[nodiscard]] Json end() const;
   [[nodiscard]] Json remainder() const;
   [[nodiscard]] Json iteration() const;
-  /// len, total_batch_size, total_dataset_length, iteration, reads and
-  /// epochs_seen, as they are now.
+  /// len, total_batch_size, total_dataset_length, iteration, reads and epochs_seen, as they are now.
   [[nodiscard]] Json summary() const;
 
  private:
@@ -58,13 +55,14 @@ class ServedLoader {
   std::shared_ptr<data::PreparedDataLoader> prepared_;  // none: it is used as it is
 };
 
+using NamedLoaders = std::vector<std::pair<std::string, LoaderCase>>;
+
 /// The loaders of a case by their names, in the order of the case.
 class ServedLoaders {
  public:
   ServedLoaders() = default;
   /// Prepares all of them.
-  ServedLoaders(std::vector<std::pair<std::string, LoaderCase>> cases, Accelerator& accelerator,
-                bool record_slices = false);
+  ServedLoaders(NamedLoaders cases, Accelerator& accelerator, bool record_slices = false);
 
   /// @param name  none: the first one
   /// @throws Unsupported  for a name that the case does not have
@@ -75,7 +73,9 @@ class ServedLoaders {
   std::vector<std::pair<std::string, ServedLoader>> loaders_;
 };
 
-/// Reads `loaders`, or `loader`, which is the name "main".
-std::vector<std::pair<std::string, LoaderCase>> loaders_from(Arguments& arguments);
+/// Reads `loader`, whose name is "main". @throws Unsupported  without one
+NamedLoaders loader_named_main(Arguments& arguments);
+/// Reads `loaders`; none if it is absent.
+NamedLoaders loaders_from(Arguments& arguments);
 
 }  // namespace lockstep::conformance

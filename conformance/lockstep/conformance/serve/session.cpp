@@ -13,14 +13,15 @@ namespace {
 std::string line_of(const Json& json) { return json.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 /// `args`, where the entry of `rank_args` for this rank takes precedence, field by field.
-Json arguments_of(const Json& request, World world) {
-  auto arguments = request.value("args", Json::object());
-  const auto overlays = request.find("rank_args");
-  if (overlays == request.end() || overlays->is_null()) return arguments;
-  if (!arguments.is_object() || !overlays->is_array() || overlays->size() != static_cast<std::size_t>(world.size)) {
+Json arguments_of(Arguments& request, World world) {
+  auto arguments = request.json("args");
+  if (arguments.is_null()) arguments = Json::object();
+  const auto overlays = request.json("rank_args");
+  if (overlays.is_null()) return arguments;
+  if (!arguments.is_object() || !overlays.is_array() || overlays.size() != static_cast<std::size_t>(world.size)) {
     throw Unsupported("rank_args: expected an entry for each rank");
   }
-  const auto& mine = (*overlays)[static_cast<std::size_t>(world.rank)];
+  const auto& mine = overlays[static_cast<std::size_t>(world.rank)];
   if (!mine.is_object()) throw Unsupported("rank_args: expected objects");
   for (const auto& [name, value] : mine.items()) arguments[name] = value;
   return arguments;
@@ -41,9 +42,12 @@ CaseStart start_of(Arguments& request, Arguments& arguments) {
 
 Json result_of(const Json& json, const SessionRank& rank) {
   Arguments request(json, "request");
-  Arguments arguments(arguments_of(json, rank.world()), "args");
+  static_cast<void>(request.json("id"));                    // which answer() has read
+  static_cast<void>(request.optional_number("timeout_s"));  // whoever asks keeps the time
   const auto run = operation_named(request.word("op"));
+  Arguments arguments(arguments_of(request, rank.world()), "args");
   const auto start = start_of(request, arguments);
+  request.finish();
   const CaseScope scope(rank, start);
   return run(arguments, {.session = rank, .start = start});
 }
@@ -59,9 +63,9 @@ Json answer_to(const std::string& line, const SessionRank& rank) {
 void serve(std::istream& requests, const std::string& version) {
   const CleanOutput output;
   SessionRank rank;
+  rank.meet();  // before the hello, so that a world that cannot be made is no answer to a case
   output.write_line(
       line_of({{"hello", 1}, {"name", "lockstep"}, {"version", version}, {"capabilities", capabilities()}}));
-  rank.meet();
   for (std::string line; std::getline(requests, line);) output.write_line(line_of(answer_to(line, rank)));
 }
 

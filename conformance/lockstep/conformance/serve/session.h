@@ -5,8 +5,8 @@
 
 namespace lockstep::conformance {
 
-/// Speaks protocol 1 as the rank that this process's environment names: the hello, then an answer to each request, one
-/// line each, until the input ends. Everything else that is printed goes to stderr.
+/// Speaks protocol 1 as the rank that this process's environment names: the hello, once all ranks are there, then an
+/// answer to each request, one line each, until the input ends. Everything else that is printed goes to stderr.
 ///
 /// Each case finds everything as in a new process, but for the process group. A rank that fails answers its error and
 /// waits for the next request; it tells its peers nothing.

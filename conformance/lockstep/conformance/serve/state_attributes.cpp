@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "lockstep/state/accelerator_state.h"
 #include "lockstep/state/rank_context.h"
 
 namespace lockstep::conformance {
@@ -28,10 +27,9 @@ Attributes partial_attributes(const state::PartialState& state) {
           {"initialized", [state] { return state.initialized(); }}};
 }
 
-Attributes accelerator_attributes(const state::PartialState& state) {
+Attributes accelerator_attributes(const state::AcceleratorState& state) {
   auto attributes = partial_attributes(state);
-  attributes.emplace_back("mixed_precision",
-                          [] { return std::string(to_word(state::AcceleratorState().mixed_precision())); });
+  attributes.emplace_back("mixed_precision", [state] { return std::string(to_word(state.mixed_precision())); });
   return attributes;
 }
 
@@ -49,9 +47,13 @@ Attributes gradient_attributes(const state::GradientState& state) {
 
 Attributes attributes_of(const std::string& of, const state::PartialState& state) {
   if (of == "partial") return partial_attributes(state);
-  if (of == "accelerator") return accelerator_attributes(state);
   if (of == "gradient") return gradient_attributes(state.rank().gradient_state());
   throw Unsupported("state of " + of);
+}
+
+Attributes attributes_of(const std::string& of, const state::AcceleratorState& state) {
+  return of == "accelerator" ? accelerator_attributes(state)
+                             : attributes_of(of, static_cast<const state::PartialState&>(state));
 }
 
 Json read_all(const Attributes& attributes) {

@@ -1,4 +1,6 @@
+#include <algorithm>
 #include <chrono>
+#include <functional>
 #include <iostream>
 #include <map>
 #include <sstream>
@@ -81,7 +83,7 @@ class Control {
 
   Json on(Arguments& call) {
     const auto where = call.word("where"), via = call.word("via", "state");
-    const auto index = static_cast<int>(call.optional_integer("index").value_or(-1));
+    const auto index = call.optional_small_integer("index").value_or(-1);
     if (via != "state" && via != "accelerator") call.refuse("via", "state or accelerator");
     call.finish();
     bool ran = false;
@@ -162,7 +164,7 @@ class Control {
   }
 
   Accelerator accelerator_;
-  state::PartialState state_;
+  state::AcceleratorState state_;
 };
 
 }  // namespace

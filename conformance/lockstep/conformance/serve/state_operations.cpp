@@ -13,9 +13,9 @@ Json state_process(Arguments& arguments, const Case& /*of*/) {
   const bool needs_accelerator = of == "accelerator" || arguments.has("accelerator");
   const auto options = constructor_options_from(arguments.object("accelerator"));
   arguments.finish();
-  std::optional<Accelerator> accelerator;
-  if (needs_accelerator) accelerator.emplace(options);
-  return read_all(attributes_of(of, state::PartialState({.cpu = true})));
+  if (!needs_accelerator) return read_all(attributes_of(of, state::PartialState({.cpu = true})));
+  const Accelerator accelerator(options);
+  return read_all(attributes_of(of, accelerator.state()));
 }
 
 Json state_split_between_processes(Arguments& arguments, const Case& /*of*/) {

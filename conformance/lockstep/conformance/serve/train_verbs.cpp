@@ -129,11 +129,11 @@ void TrainRun::gradients(Arguments& verb, Json& entry) {
 
 void TrainRun::set(Arguments& verb, Json& /*entry*/) {
   const auto sync = verb.optional_flag("sync_gradients");
-  const auto steps = verb.optional_integer("gradient_accumulation_steps");
+  const auto steps = verb.optional_small_integer("gradient_accumulation_steps");
   if (!sync && !steps) verb.refuse("sync_gradients", "sync_gradients or gradient_accumulation_steps");
   verb.finish();
   if (sync) accelerator_.set_sync_gradients(*sync);
-  if (steps) accelerator_.set_gradient_accumulation_steps(static_cast<int>(*steps));
+  if (steps) accelerator_.set_gradient_accumulation_steps(*steps);
 }
 
 void TrainRun::fail(Arguments& verb, Json& /*entry*/) {

@@ -32,6 +32,13 @@ inline void run_thread_ranks(int n, const std::function<void()>& function, launc
   }
 }
 
+/// The same on both, processes first.
+inline void run_processes_and_threads(int n, const std::function<void()>& function,
+                                      launch::DebugLauncherOptions options = {}) {
+  run_ranks(n, function, std::move(options));
+  run_thread_ranks(n, function);
+}
+
 /// The failures of ranks that are meant to fail; fails the test when all do well.
 inline std::vector<RankFailure> failures_of(int n, const std::function<void()>& function,
                                             launch::DebugLauncherOptions options = {}) {

@@ -17,14 +17,10 @@ namespace {
 using data::test::drain_loader;
 using data::test::Ids;
 using test::message_of;
+using test::run_processes_and_threads;
 using test::Weight;
 
 constexpr JoinOptions kUneven{.even_batches = false, .on_cpu = true};
-
-void on_threads_and_processes(int num_ranks, const std::function<void()>& function) {
-  test::run_ranks(num_ranks, function, {.timeout = std::chrono::seconds(60)});
-  test::run_thread_ranks(num_ranks, function);
-}
 
 data::DataLoader ids(std::size_t n) { return data::DataLoader(Ids{n}, {.batch_size = 1}); }
 
@@ -58,7 +54,7 @@ std::vector<double> gradients_of_a_pass(Accelerator& accelerator, const std::sha
 }
 
 TEST(ACC_044, ThreeStepsAndTwoOfWhichTheOddOneIsHalved) {
-  on_threads_and_processes(2, [] {
+  run_processes_and_threads(2, [] {
     Accelerator accelerator;
     const auto net = std::make_shared<Weight>();
     const auto gradients = gradients_of_a_pass(accelerator, net, 5, kUneven);
@@ -70,7 +66,7 @@ TEST(ACC_044, ThreeStepsAndTwoOfWhichTheOddOneIsHalved) {
 }
 
 TEST(ACC_044, OnThreeRanksTwoMayRunOutBeforeTheLast) {
-  on_threads_and_processes(3, [] {
+  run_processes_and_threads(3, [] {
     Accelerator accelerator({.even_batches = false});
     const auto net = std::make_shared<Weight>();
     const auto gradients = gradients_of_a_pass(accelerator, net, 4, JoinOptions{.on_cpu = true});
@@ -82,7 +78,7 @@ TEST(ACC_044, OnThreeRanksTwoMayRunOutBeforeTheLast) {
 }
 
 TEST(ACC_044, TheDivisorMayBeTheNumberOfRanksWithInputs) {
-  on_threads_and_processes(2, [] {
+  run_processes_and_threads(2, [] {
     Accelerator accelerator;
     const auto net = std::make_shared<Weight>();
     auto options = kUneven;
@@ -94,7 +90,7 @@ TEST(ACC_044, TheDivisorMayBeTheNumberOfRanksWithInputs) {
 }
 
 TEST(ACC_044, WindowsOfTwoMicroBatches) {
-  on_threads_and_processes(2, [] {
+  run_processes_and_threads(2, [] {
     Accelerator accelerator({.gradient_accumulation_steps = 2});
     const auto net = std::make_shared<Weight>();
     const auto gradients = gradients_of_a_pass(accelerator, net, 5, kUneven);
@@ -107,7 +103,7 @@ TEST(ACC_044, WindowsOfTwoMicroBatches) {
 
 // Rank 1's pass ends with its second micro-batch, which therefore synchronises; rank 0's does with its third.
 TEST(ACC_044, WindowsOfUnequalLengthMeet) {
-  on_threads_and_processes(2, [] {
+  run_processes_and_threads(2, [] {
     Accelerator accelerator({.gradient_accumulation_steps = 4});
     const auto net = std::make_shared<Weight>();
     EXPECT_EQ(gradients_of_a_pass(accelerator, net, 5, kUneven), std::vector<double>{(9.0 / 4 + 6.0 / 4) / 2});
@@ -131,7 +127,7 @@ struct Changing : torch::nn::Module {
 };
 
 TEST(ACC_044, BatchNormAndUnusedParameters) {
-  on_threads_and_processes(3, [] {
+  run_processes_and_threads(3, [] {
     Accelerator accelerator({.ddp_kwargs = {.find_unused_parameters = true}});
     const auto net = std::make_shared<Changing>();
     auto [model, optimizer, loader] = accelerator.prepare(net, torch::optim::SGD(net->parameters(), 0.1), ids(10));

@@ -1,6 +1,7 @@
 """What is said of the outcomes of a request, one per rank."""
 
 WORDS = ("ok", "error", "unsupported", "hang", "crash", "protocol")
+NO_ANSWER = ("hang", "crash", "protocol")
 
 
 def word(outcome: dict) -> str:
@@ -17,7 +18,7 @@ def brief(outcome: dict) -> str:
 def spoils_world(outcomes: list[dict]) -> bool:
     """Whether the world cannot be asked again: somebody hangs, is gone or is confused, or the ranks differ."""
     words = {word(outcome) for outcome in outcomes}
-    return len(words) > 1 or bool(words & {"hang", "crash", "protocol"})
+    return len(words) > 1 or bool(words & set(NO_ANSWER))
 
 
 def is_unsupported(outcomes: list[dict]) -> bool:
@@ -31,6 +32,8 @@ def recorded(outcomes: list[dict]) -> dict:
     return {"all": kept[0]} if all(outcome == kept[0] for outcome in kept) else {"ranks": kept}
 
 
-def of_expect(expect: dict, world: int) -> list[dict]:
-    """The outcomes that an `expect` stands for."""
-    return expect["ranks"] if "ranks" in expect else [expect["all"]] * world
+def of_expect(expect: dict, world: int) -> list[list[dict]]:
+    """The outcomes that an `expect` accepts, one list for each alternative."""
+    if "accepted" in expect:
+        return [outcomes for alternative in expect["accepted"] for outcomes in of_expect(alternative, world)]
+    return [expect["ranks"] if "ranks" in expect else [expect["all"]] * world]

@@ -2,15 +2,22 @@
 smaller numbers and tensors."""
 
 import copy
+import itertools
 import json
 import time
+from typing import NamedTuple
 
 MOST_TRIES = 500
 LONGEST_S = 120.0
 CONTAINERS = ("tuple", "set")  # fields of a VALUE that hold a list of values
 
 
-def shrink(case: dict, still_differs, most_tries: int = MOST_TRIES, longest_s: float = LONGEST_S) -> dict:
+class Shrunk(NamedTuple):
+    case: dict
+    is_smallest: bool  # no edit makes a smaller one that differs; False: tries or time ran out
+
+
+def shrink(case: dict, still_differs, most_tries: int = MOST_TRIES, longest_s: float = LONGEST_S) -> Shrunk:
     """The smallest case found.
 
     @param still_differs  asks both subjects; only smaller cases than the last one that differed are tried
@@ -21,14 +28,14 @@ def shrink(case: dict, still_differs, most_tries: int = MOST_TRIES, longest_s: f
         smaller = False
         for candidate in candidates(case):
             if tries == most_tries or time.monotonic() > ending:
-                return case
+                return Shrunk(case, is_smallest=False)
             if size(candidate) >= size(case):
                 continue
             tries += 1
             if still_differs(candidate):
                 case, smaller = candidate, True
                 break
-    return case
+    return Shrunk(case, is_smallest=True)
 
 
 def size(case: dict) -> tuple:
@@ -48,10 +55,11 @@ def magnitude(document) -> float:
 def candidates(case: dict):
     """Cases that are one edit away, the largest cuts first."""
     for world in range(1, case["world"]):
-        fewer = {**case, "world": world}
-        if "rank_args" in case:
-            fewer["rank_args"] = case["rank_args"][:world]
-        yield fewer
+        if "rank_args" not in case:
+            yield {**case, "world": world}
+            continue
+        for ranks in itertools.combinations(case["rank_args"], world):
+            yield {**case, "world": world, "rank_args": list(ranks)}
     for path, edit in edits(case["args"]):
         if (args := applied(case["args"], path, edit)) is not None:
             yield {**case, "args": args}
@@ -61,6 +69,10 @@ def candidates(case: dict):
             ranks = [applied(args, path, edit) for args in case["rank_args"]]  # the ranks keep the same structure
             if None not in ranks:
                 yield {**case, "rank_args": ranks}
+        for rank, args in enumerate(case["rank_args"]):
+            for path, edit in edits(args):
+                if (changed := applied(args, path, edit)) is not None:
+                    yield {**case, "rank_args": [*case["rank_args"][:rank], changed, *case["rank_args"][rank + 1:]]}
     if case.get("seed", 0) != 0:
         yield {**case, "seed": 0}
 
@@ -91,6 +103,10 @@ def edits(document, path: tuple = ()):
             yield (*path, name), delete
         if path and any(name in document for name in ("body", *CONTAINERS, "fields")):
             yield path, unwrap
+        if document.get("kind") == "mlp" and "init" in document:
+            yield path, narrowed
+        if "n" in document and "b" in document:
+            yield path, fewer_by_a_batch
         for name, item in document.items():
             yield from edits(item, (*path, name))
     elif isinstance(document, list):
@@ -136,6 +152,29 @@ def unwrap(parent, key) -> None:
     parent[key] = items[0]
 
 
+def fewer_by_a_batch(parent, key) -> None:
+    """What is left over when items are put into batches stays."""
+    loader = parent[key]
+    if not isinstance(loader["b"], int) or not isinstance(loader["n"], int) or not 0 < loader["b"] <= loader["n"]:
+        raise Impossible
+    loader["n"] -= loader["b"]
+
+
+def narrowed(parent, key) -> None:
+    """Hidden layers of one unit each, their weights cut with them."""
+    model = parent[key]
+    widths = [model["widths"][0], *[1] * (len(model["widths"]) - 2), model["widths"][-1]]
+    if widths == model["widths"]:
+        raise Impossible
+    for j, (inputs, outputs) in enumerate(zip(widths, widths[1:])):
+        weight, bias = model["init"][f"{j}.weight"], model["init"][f"{j}.bias"]
+        columns = weight["shape"][1]
+        weight["data"] = [weight["data"][row * columns + column] for row in range(outputs) for column in range(inputs)]
+        weight["shape"] = [outputs, inputs]
+        bias["data"], bias["shape"] = bias["data"][:outputs], [outputs]
+    model["widths"] = widths
+
+
 def smaller_numbers(value):
     if isinstance(value, bool) or not isinstance(value, (int, float)):
         return []
@@ -153,6 +192,9 @@ def tensor_edits(tensor: dict):
             yield cut(axis, length - 1)
     if "data" in tensor and any(value not in (0, False) for value in tensor["data"]):
         yield all_elements(0)
+        if any(value not in (0, 1) for value in tensor["data"]):
+            yield all_elements(1)
+            yield each_element(round)
 
 
 def cut(axis: int, length: int):
@@ -166,6 +208,15 @@ def cut(axis: int, length: int):
         extent = tensor["shape"][axis]
         tensor["data"] = [value for i, value in enumerate(tensor["data"]) if i // inner % extent < length]
         tensor["shape"][axis] = length
+    return edit
+
+
+def each_element(change):
+    def edit(parent, key):
+        tensor = parent[key]
+        if any(isinstance(value, str) for value in tensor["data"]):
+            raise Impossible
+        tensor["data"] = [type(value)(change(value)) for value in tensor["data"]]
     return edit
 
 

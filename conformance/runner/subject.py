@@ -38,6 +38,10 @@ class Subject:
             self.worlds.pop(case["world"]).kill()
         return outcomes
 
+    def alternatives(self, case: dict) -> list[list[dict]]:
+        """None: what it answers is the one thing to compare with."""
+        return []
+
     def ask(self, case: dict) -> list[dict]:
         self.send(case)
         return self.collect(case)

@@ -104,8 +104,10 @@ class World:
     def __init__(self, command: list[str], size: int):
         port = free_port()
         self.size, self.last_id, self.deadline = size, 0, 0.0
-        self.ranks = [Rank(command, rank_environment(rank, size, port)) for rank in range(size)]
+        self.ranks = []
         try:
+            for rank in range(size):
+                self.ranks.append(Rank(command, rank_environment(rank, size, port)))
             self.hello = self._read_hello()
         except BaseException:
             self.kill()

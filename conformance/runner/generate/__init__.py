@@ -11,12 +11,14 @@ TIMEOUT_S = 10  # cases are small; an answer that takes longer is one that waits
 
 # area -> the clause at its heart, and what makes its cases
 AREAS = {
-    "shards": ("DATA-020", shards.case),
+    "shards": ("DATA-020", shards.batch_shard),
+    "streams": ("DATA-050", shards.stream_case),
     "loaders": ("DATA-065", loaders.case),
     "dispatch": ("DATA-081", dispatched.case),
     "iterable": ("DATA-050", loaders.iterable_case),
     "resume": ("DATA-105", loaders.resume_case),
     "gather": ("OPS-002", operations.gather_case),
+    "objects": ("OPS-005", operations.object_case),
     "reduce": ("OPS-007", operations.reduce_case),
     "pad": ("OPS-012", operations.pad_case),
     "metrics": ("OPS-030", dispatched.metrics_case),
@@ -25,6 +27,7 @@ AREAS = {
     "scaler": ("ACC-023", numeric.scaler_case),
     "clip": ("ACC-040", programs.clip_case),
     "training": ("ACC-006", programs.training_case),
+    "bf16": ("AMP-003", programs.bf16_case),
     "autocast": ("AMP-003", numeric.autocast_case),
     "state": ("STATE-135", control.state_case),
     "rng": ("RNG-003", control.rng_case),

@@ -39,18 +39,25 @@ def control(draw, world: int) -> dict:
                                               {"where": "process", "index": draw.integer(0, 4)},
                                               {"where": "local_process", "index": draw.integer(0, 4)}),
                        **draw.some(0.4, via="accelerator")},
+        "first": lambda: {"v": "first", "sleep_s": 0.2, **draw.some(0.4, local=True)},
         "accelerator": lambda: {"v": "accelerator", "args": draw.pick(
             {}, {"mixed_precision": "bf16"}, {"mixed_precision": "no"}, {"gradient_accumulation_steps": 2})},
         "read": lambda: {"v": "read", **draw.pick({"name": "num_processes"}, {"name": "is_last_process"},
                                                   {"of": "gradient", "name": "num_steps"},
                                                   {"of": "accelerator", "name": "mixed_precision"})},
     }
-    return {"op": "state.control", "args": {"calls": [calls[draw.pick(*calls)]() for _ in range(draw.small(1, 5))]}}
+    chosen = [calls[draw.pick(*calls)]() for _ in range(draw.small(1, 5))]
+    if draw.chance(0.2):
+        chosen += draw.pick([{"v": "reset", "of": "partial"}, {"v": "read", "name": "num_processes"}],
+                            [{"v": "reset", "of": "accelerator", **draw.some(0.5, partial_too=True)},
+                             {"v": "read", "of": "accelerator", "name": "mixed_precision"}],
+                            [{"v": "reset", "of": "gradient"}, {"v": "read", "of": "gradient", "name": "num_steps"}])
+    return {"op": "state.control", "args": {"calls": chosen}}
 
 
 def rng_case(draw, world: int) -> dict:
     """Ranks with seeds of their own, generators, and what they draw before and after synchronising."""
-    sources = draw.pick(("torch",), ("torch", "g"), ("python", "numpy", "torch"))
+    sources = draw.pick(("torch",), ("torch", "g"))
     program = []
     if "g" in sources:
         program.append({"v": "generator", "name": "g", "seed": draw.integer(0, 99)})

@@ -17,6 +17,8 @@ def case(draw, world: int) -> dict:
     args = {"loader": loader, **({"config": config} if config else {})}
     args.update(draw.some(0.12, values=True, record_slices=True))
     args.update(draw.some(0.4, script=lambda: script(draw, shuffled=False, depth=1)))
+    if "record_slices" in args and draw.chance(0.3):
+        args["script"] = [{"v": "pass"}, {"v": "pass", "skip": draw.small(0, 2)}]
     if draw.chance(0.04):
         args["accelerator"] = {"device_placement": False}  # refused
     return {"op": "data.dispatcher", "args": args}

@@ -37,8 +37,11 @@ def per_rank(draw, world: int, shape, leaf=None) -> list[dict]:
 
 
 def gather_case(draw, world: int) -> dict:
-    makers = {gather: 6, gather_object: 3, broadcast: 3, broadcast_object_list: 2, verify: 2, wrong_leaf: 1}
-    return draw.weighted(makers)(draw, world)
+    return draw.weighted({gather: 8, wrong_leaf: 1})(draw, world)
+
+
+def object_case(draw, world: int) -> dict:
+    return draw.weighted({gather_object: 3, broadcast: 3, broadcast_object_list: 2, verify: 2})(draw, world)
 
 
 def gather(draw, world: int) -> dict:

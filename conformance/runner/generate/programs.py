@@ -151,10 +151,14 @@ def clip_case(draw, world: int) -> dict:
         {"v": "loop", "stop_after": draw.small(1, 3), "body": [{"v": "accumulate", "body": body}]}]}}
 
 
+def bf16_case(draw, world: int) -> dict:
+    case = training_case(draw, world)
+    case["args"]["accelerator"] = {"mixed_precision": "bf16"}
+    return case
+
+
 def training_case(draw, world: int) -> dict:
     args = regression(draw, world)
-    if draw.chance(0.3):
-        args["accelerator"] = {"mixed_precision": "bf16"}
     args.update(draw.some(0.4, accumulation={"num_steps": draw.small(1, 3)}, schedulers={"s": scheduler(draw)}))
     if draw.chance(0.3):
         args["loaders"]["train"]["shuffle"] = True

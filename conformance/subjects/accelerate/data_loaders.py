@@ -26,6 +26,7 @@ class Loaders:
         self.items[name], self.datasets[name] = fields.item, loader.dataset
         if fields.prepare and self.slices is not None:
             loader = self.accelerator.prepare_data_loader(loader, slice_fn_for_dispatch=self._slice)
+            loader._is_accelerate_prepared = True  # as prepare() leaves it, which takes no function
         elif fields.prepare:
             loader = self.accelerator.prepare(loader)
         self.loaders[name] = loader
@@ -36,6 +37,11 @@ class Loaders:
 
     def __getitem__(self, name: str):
         return choose(self.loaders, name, "loader")
+
+    def prepare(self, name: str) -> bool:
+        """Prepares a loader, perhaps once more; whether that gave the same object."""
+        before, self.loaders[name] = self[name], self.accelerator.prepare(self[name])
+        return self.loaders[name] is before
 
     def skipped(self, name: str, number: int):
         """The loader without its first batches; it lives as long as the case, as the others do."""
@@ -72,6 +78,8 @@ class Script:
 
     def _pass(self, entry: dict) -> dict:
         fields = read(entry, "pass", v=None, loader="main", set_epoch=None, skip=None, stop_after=None, nested={})
+        if fields.stop_after is not None and fields.stop_after < 1:
+            raise Unsupported("pass: stop_after is at least 1")
         if fields.set_epoch is not None:
             self.loaders[fields.loader].set_epoch(fields.set_epoch)
         loader = None if fields.skip is None else self.loaders.skipped(fields.loader, fields.skip)
@@ -91,8 +99,7 @@ class Script:
 
     def _prepare(self, entry: dict) -> dict:
         fields = read(entry, "prepare", v=None, loader="main")
-        loader = self.loaders[fields.loader]
-        return {"same": self.loaders.accelerator.prepare(loader) is loader}
+        return {"same": self.loaders.prepare(fields.loader)}
 
     def _even_batches(self, entry: dict) -> dict:
         fields = read(entry, "even_batches", v=None, value=REQUIRED, body=REQUIRED)
@@ -144,6 +151,8 @@ def resume(arguments: dict, session):
                   consume=REQUIRED)
     if fields.via != "skip":
         raise Unsupported(f"data.resume via {fields.via!r}")
+    if fields.consume < 1:
+        raise Unsupported("data.resume: consume is at least 1")
 
     def begin():
         loaders = Loaders({"main": fields.loader}, fields.accelerator, fields.config)

@@ -50,7 +50,7 @@ class Control:
 
     def __init__(self, session, accelerator: dict):
         self.rank = session.rank
-        self.accelerator = make_accelerator(accelerator)
+        self.accelerator, self.partial = make_accelerator(accelerator), PartialState(cpu=True)
         self.kept = []
         self.verbs = {"barrier": self._barrier, "first": self._first, "on": self._on, "set_trigger": self._set_trigger,
                       "check_trigger": self._check_trigger, "print": self._print, "accelerator": self._accelerator,
@@ -122,7 +122,7 @@ class Control:
 
     def _read(self, given):
         fields = read(given, "read", v=None, of="partial", name=REQUIRED)
-        objects = {"partial": self.accelerator.state, "accelerator": self.accelerator.state,
+        objects = {"partial": self.partial, "accelerator": self.accelerator.state,
                    "gradient": self.accelerator.gradient_state}
         return read_attribute(choose(objects, fields.of, "state"), fields.name)
 

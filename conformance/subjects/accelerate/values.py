@@ -124,6 +124,6 @@ def named_tuple(name: str, fields: tuple):
     if (name, fields) not in _named_tuples:
         made = collections.namedtuple(name, fields)
         made.__module__ = __name__
-        globals()[name] = made
         _named_tuples[name, fields] = made
-    return _named_tuples[name, fields]
+    globals()[name] = _named_tuples[name, fields]
+    return globals()[name]

@@ -20,6 +20,16 @@ class GenerateTest(unittest.TestCase):
         self.assertEqual(set(count), set(AREAS))
         self.assertGreaterEqual(min(count.values()), 100)
 
+    def test_what_the_areas_are_named_after_is_in_their_cases(self):
+        operations = collections.Counter(case["op"] for case in cases(1, 2000))
+        for op, least in (("data.shard", 100), ("data.iterable_shard", 50), ("ops.gather", 75), ("ops.reduce", 90),
+                          ("ops.pad_across_processes", 90), ("ops.gather_for_metrics", 100), ("train.program", 400),
+                          ("amp.scaler", 100), ("rng.program", 100)):
+            self.assertGreaterEqual(operations[op], least, op)
+        precision = [case for case in cases(1, 2000) if case["op"] == "train.program"
+                     and case["args"].get("accelerator", {}).get("mixed_precision") == "bf16"]
+        self.assertGreaterEqual(len(precision), 100)
+
     def test_the_cases_of_one_area_are_those_of_the_whole(self):
         self.assertEqual(list(cases(1, 3, "pad")), [case for case in cases(1, 3 * len(AREAS)) if case["area"] == "pad"])
 
@@ -75,6 +85,6 @@ class OutcomesTest(unittest.TestCase):
     def test_equal_outcomes_are_recorded_once_and_read_back_for_each_rank(self):
         same = [{"error": "ValueError", "message": "a"}, {"error": "ValueError", "message": "b"}]
         self.assertEqual(recorded(same), {"all": {"error": "ValueError"}})
-        self.assertEqual(of_expect(recorded(same), 2), [{"error": "ValueError"}] * 2)
+        self.assertEqual(of_expect(recorded(same), 2), [[{"error": "ValueError"}] * 2])
         unequal = [{"ok": 1}, {"hang": True}]
-        self.assertEqual(of_expect(recorded(unequal), 2), unequal)
+        self.assertEqual(of_expect(recorded(unequal), 2), [unequal])

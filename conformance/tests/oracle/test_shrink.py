@@ -1,6 +1,7 @@
 """A differing case becomes the smallest one that differs."""
 
 import json
+import math
 import pathlib
 import sys
 import unittest
@@ -29,17 +30,17 @@ class ShrinkTest(unittest.TestCase):
             args = smaller["args"]
             return args.get("n", 0) >= 5 and len(args.get("list", [])) >= 2 and smaller["world"] > 1
 
-        found = shrink(case, differs)
+        found = shrink(case, differs).case
         self.assertEqual(found, {"world": 2, "seed": 0, "op": "x", "args": {"n": 5, "list": [0, 0]}})
 
     def test_a_verb_gives_way_to_its_body_and_a_container_to_its_item(self):
         step = {"v": "step"}
         program = [{"v": "loop", "body": [{"v": "accumulate", "body": [step]}]}]
         case = {"world": 1, "op": "x", "args": {"program": program}}
-        found = shrink(case, lambda c: "step" in str(c["args"]))
+        found = shrink(case, lambda c: "step" in str(c["args"])).case
         self.assertEqual(found["args"], {"program": [step]})
         case = {"world": 1, "op": "x", "args": {"input": {"tuple": [{"named": "P", "fields": {"a": 3}}, 2]}}}
-        self.assertEqual(shrink(case, lambda c: "3" in str(c["args"]))["args"], {"input": 3})
+        self.assertEqual(shrink(case, lambda c: "3" in str(c["args"])).case["args"], {"input": 3})
 
     def test_tensors_keep_as_many_elements_as_their_shape_says(self):
         tensor = {"t": "float32", "shape": [2, 3], "data": [1.0, 2.0, 3.0, 4.0, 5.0, 6.0]}
@@ -52,7 +53,7 @@ class ShrinkTest(unittest.TestCase):
                 self.assertEqual(len(value.get("data", [])), rows * columns)
             return len(inputs) == 2 and all(value and value["shape"] == inputs[0].get("shape") for value in inputs)
 
-        found = shrink(case, differs)
+        found = shrink(case, differs).case
         self.assertEqual(found["rank_args"][0]["input"], {"t": "float32", "shape": [1, 1], "data": [0.0]})
 
     def test_no_candidate_is_the_case_itself_and_the_case_is_left_alone(self):
@@ -64,8 +65,43 @@ class ShrinkTest(unittest.TestCase):
 
     def test_it_stops_when_its_tries_are_used_up(self):
         asked = []
-        shrink({"world": 1, "op": "x", "args": {"n": 1000}}, lambda c: asked.append(c) or False, most_tries=3)
+        case = {"world": 1, "op": "x", "args": {"n": 1000}}
+        self.assertFalse(shrink(case, lambda c: asked.append(c) or False, most_tries=3).is_smallest)
         self.assertEqual(len(asked), 3)
+        self.assertTrue(shrink(case, lambda c: False).is_smallest)
+
+    def test_the_rank_that_matters_stays_and_the_others_become_small_by_themselves(self):
+        case = {"world": 3, "op": "x", "args": {}, "rank_args": [{"a": [1, 2, 3]}, {"a": [4, 5]}, {"a": [7]}]}
+        found = shrink(case, lambda c: any(7 in args.get("a", []) for args in c.get("rank_args", [])))
+        self.assertEqual((found.case["world"], found.case["rank_args"]), (1, [{"a": [7]}]))
+        found = shrink(case, lambda c: c["world"] == 3 and 7 in c.get("rank_args", [{}] * 3)[2].get("a", []))
+        self.assertEqual(found.case["rank_args"], [{}, {}, {"a": [7]}])
+
+    def test_what_is_left_over_by_batches_stays(self):
+        case = {"world": 1, "op": "x", "args": {"loader": {"n": 11, "b": 4}}}
+
+        def differs(candidate):
+            loader = candidate["args"].get("loader", {})
+            return loader.get("b", 0) == 4 and loader.get("n", 0) % 4 == 3
+
+        self.assertEqual(shrink(case, differs).case["args"]["loader"], {"n": 3, "b": 4})
+
+    def test_models_become_narrow_with_their_weights(self):
+        weights = {"0.weight": self.zeros(4, 3), "0.bias": self.zeros(4), "1.weight": self.zeros(2, 4),
+                   "1.bias": self.zeros(2)}
+        case = {"world": 1, "op": "x", "args": {"m": {"kind": "mlp", "widths": [3, 4, 2], "init": weights}}}
+
+        def differs(candidate):
+            model = candidate["args"].get("m", {})
+            return len(model.get("widths", [])) == 3 and len(model.get("init", {})) == 4 and all(
+                len(tensor.get("data", [])) == math.prod(tensor.get("shape", [0])) for tensor in model["init"].values())
+
+        model = shrink(case, differs).case["args"]["m"]
+        self.assertEqual(model["init"]["1.weight"]["shape"][1], 1)
+
+    @staticmethod
+    def zeros(*shape):
+        return {"t": "float32", "shape": list(shape), "data": [0.0] * math.prod(shape)}
 
     def test_sizes_are_ordered_by_ranks_then_length(self):
         self.assertLess(size({"world": 1, "args": {"a": [1, 2, 3]}}), size({"world": 2, "args": {}}))
@@ -109,3 +145,20 @@ class TrialTest(unittest.TestCase):
         trial.ask_both = lambda case: asked.append(case) or answers[len(asked) - 1]
         self.assertEqual(trial.try_case({**self.case(), "world": 1}).word, "same")
         self.assertEqual(len(asked), 2)
+        self.assertEqual(trial.hung_once, {"left": 1})
+
+    def test_a_result_of_another_form_than_the_schema_says_is_a_difference(self):
+        class Refusing(AnyCase):
+            def problems(self, document, definition):
+                return ["sum: odd"] if definition == "result.fake" and document.get("sum") == 5 else []
+
+        trial = self.trial()
+        trial.schema, trial.shrinking = Refusing(), False
+        self.run_quietly(trial, self.case(n=4), self.case(n=5))
+        self.assertEqual(dict(trial.counts["sums"]), {"same": 1, "different": 1})
+
+    def test_what_the_right_side_alone_does_not_support_is_counted(self):
+        trial = self.trial()
+        trial.ask_both = lambda case: ([{"ok": 1}], [{"unsupported": "x"}])
+        self.run_quietly(trial, {**self.case(), "world": 1})
+        self.assertEqual(trial.refused, 1)

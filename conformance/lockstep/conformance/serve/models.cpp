@@ -90,7 +90,8 @@ class Tied final : public Model {
  public:
   explicit Tied(Initial& initial) : weight_(register_parameter("w", initial.take("w"))) {}
   at::Tensor forward(const at::Tensor& input, std::int64_t /*branch*/) override {
-    return at::linear(at::relu(at::linear(input, weight_)), weight_);
+    // The transpose is taken twice, as the protocol writes it: under autocast each is rounded by itself.
+    return at::matmul(at::relu(at::matmul(input, weight_.t())), weight_.t());
   }
 
  private:

@@ -182,7 +182,13 @@ UnevenInputs Accelerator::join_uneven_inputs(const JoinOptions& options) const {
                                                               : parallel::JoinDivisor::ranks_with_inputs;
     join = registered_->strategy->join(registered_->engines, divisor);
   }
-  return {even_batches_scope(options.even_batches), std::move(join)};
+  // Ranks that had run out did not see the last overflows; under another scale their gradients would weigh more.
+  const auto take_scale_from = [scaler = scaler_, group = world_group()](int last_rank) {
+    if (!scaler) return;
+    std::vector<Value> state{scaler->state_dict()};
+    scaler->load_state_dict(comm::broadcast_object_list(state, group, last_rank).front());
+  };
+  return {even_batches_scope(options.even_batches), std::move(join), take_scale_from};
 }
 
 data::EvenBatchesScope Accelerator::even_batches_scope(std::optional<bool> even_batches) const {

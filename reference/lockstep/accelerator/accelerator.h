@@ -150,7 +150,7 @@ class LOCKSTEP_API Accelerator {
 
   /// For a training loop in which ranks take unequal numbers of batches: a rank that has none left takes its part in
   /// the others' reductions with gradients of zero, at the end of the scope, until no rank has any. All ranks then have
-  /// the same parameters.
+  /// the same parameters, and the same loss scale.
   ///
   ///     {
   ///       const auto uneven = accelerator.join_uneven_inputs({.even_batches = false});
@@ -163,8 +163,8 @@ class LOCKSTEP_API Accelerator {
   /// left as it is, with a warning (ACC-045, 046).
   ///
   /// One pass in a scope, and in it no call that blocks on other ranks but those of the models (parallel/ddp/join.h);
-  /// what an optimizer remembers of a step stays on the ranks that took it. An exception on one rank ends the scope on
-  /// that rank, and the others learn of it as of any failing rank.
+  /// what optimizers and schedulers remember of a step stays on the ranks that took it. An exception on one rank ends
+  /// the scope on that rank, and the others learn of it as of any failing rank.
   /// @throws NotSupported  on all ranks alike, where ranks would join, for static_graph, and for a communication hook
   ///                       without divide_by_initial_world_size
   /// @clause ACC-044..046
@@ -239,8 +239,7 @@ class LOCKSTEP_API Accelerator {
   /// @param loss      scalar, unless `gradient` is given
   /// @param gradient  d(objective)/d(loss), of the loss's shape
   /// @throws RuntimeError  for a loss that is no scalar or depends on nothing that is trained, and for parameters that
-  /// took
-  ///                       no part in it (DDP-005)
+  ///                       took no part in it (DDP-005)
   void backward(const at::Tensor& loss, const std::optional<at::Tensor>& gradient = {}, bool retain_graph = false);
 
   // Clipping first unscales the gradients of the prepared optimizers that hold any of `parameters`; under fp16 it is

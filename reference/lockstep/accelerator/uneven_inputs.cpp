@@ -5,11 +5,15 @@
 
 namespace lockstep {
 
-UnevenInputs::UnevenInputs(data::EvenBatchesScope even_batches, std::unique_ptr<parallel::Join> join)
-    : even_batches_(std::move(even_batches)), join_(std::move(join)), num_uncaught_(std::uncaught_exceptions()) {}
+UnevenInputs::UnevenInputs(data::EvenBatchesScope even_batches, std::unique_ptr<parallel::Join> join,
+                           std::function<void(int)> at_end)
+    : even_batches_(std::move(even_batches)),
+      join_(std::move(join)),
+      at_end_(std::move(at_end)),
+      num_uncaught_(std::uncaught_exceptions()) {}
 
 UnevenInputs::~UnevenInputs() noexcept(false) {
-  if (join_ && std::uncaught_exceptions() == num_uncaught_) join_->finish();
+  if (join_ && std::uncaught_exceptions() == num_uncaught_) at_end_(join_->finish());
 }
 
 }  // namespace lockstep

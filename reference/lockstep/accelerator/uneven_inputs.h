@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 
@@ -24,8 +25,10 @@ struct JoinOptions {
 class [[nodiscard, gnu::visibility("default")]] UnevenInputs {
  public:
   UnevenInputs() = default;  ///< changes nothing
-  /// @param join  none: no rank runs out before the others
-  UnevenInputs(data::EvenBatchesScope even_batches, std::unique_ptr<parallel::Join> join);
+  /// @param join    none: no rank runs out before the others
+  /// @param at_end  called on all ranks when they are at the end, with the rank that was the last to have inputs
+  UnevenInputs(data::EvenBatchesScope even_batches, std::unique_ptr<parallel::Join> join,
+               std::function<void(int last_rank)> at_end);
   /// @throws RuntimeError, CollectiveMismatch, RankLost, Timeout  as parallel::Join::finish
   ~UnevenInputs() noexcept(false);
   UnevenInputs(const UnevenInputs&) = delete;
@@ -34,6 +37,7 @@ class [[nodiscard, gnu::visibility("default")]] UnevenInputs {
  private:
   data::EvenBatchesScope even_batches_;
   std::unique_ptr<parallel::Join> join_;
+  std::function<void(int)> at_end_;
   int num_uncaught_ = 0;  // exceptions in flight where the scope began
 };
 

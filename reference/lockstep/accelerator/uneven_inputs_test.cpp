@@ -111,6 +111,26 @@ TEST(ACC_044, WindowsOfUnequalLengthMeet) {
   });
 }
 
+// The fifth sample overflows, in a step that rank 0 takes alone.
+TEST(ACC_044, TheLossScaleIsThatOfTheRankThatWasLast) {
+  run_processes_and_threads(2, [] {
+    Accelerator accelerator({.mixed_precision = "fp16"});
+    const auto net = std::make_shared<Weight>();
+    auto [model, optimizer, loader] = accelerator.prepare(net, torch::optim::SGD(net->parameters(), 0.1), ids(5));
+    {
+      const auto uneven = accelerator.join_uneven_inputs(kUneven);
+      for (const Value& batch : *loader) {
+        const auto x = sample(batch);
+        accelerator.backward(model(x.item<float>() == 5 ? x / 0 : x).sum());
+        optimizer->step();
+        optimizer->zero_grad();
+      }
+    }
+    EXPECT_EQ(accelerator.scaler()->get_scale(), 32768);
+    EXPECT_TRUE(equal_on_all_ranks(accelerator, *net));
+  });
+}
+
 /// Batch norm over what a forward is given, and a layer that every second sample leaves out.
 struct Changing : torch::nn::Module {
   Changing() {

@@ -74,13 +74,14 @@ void Join::complete(const DistributedDataParallel& engine) {
   if (is_pending(engine)) pending_ = nullptr;
 }
 
-void Join::finish() {
+int Join::finish() {
   require_nothing_pending();
   for (auto code = exchange(kNoInputs); code != kNoInputs; code = exchange(kNoInputs)) {
     auto& engine = *engines_[static_cast<std::size_t>(engine_of(code))];
     engine.shadow(reduction_of(code), /*root=*/with_inputs_.front());
   }
   for (const auto& engine : engines_) engine->take_model_from(with_inputs_.front());
+  return with_inputs_.front();
 }
 
 // Tells the others this rank's code and returns that of those who have inputs, kNoInputs if nobody has.

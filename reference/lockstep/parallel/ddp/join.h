@@ -56,10 +56,11 @@ class LOCKSTEP_API Join {
 
   /// This rank has no inputs left. Blocks until no rank has any. Without it nothing is shadowed: a rank that fails
   /// leaves the others to learn of that as always.
+  /// @return the rank whose model all have now, the first of those that ran out last
   /// @throws RuntimeError        if the last forward that synchronises had no backward
   /// @throws CollectiveMismatch  on all ranks, if those with inputs are not about to do the same
   /// @throws RankLost, Timeout   when a rank failed in its loop
-  void finish();
+  int finish();
 
   // -- What engines call ---------------------------------------------------------------------------------------------
   /// This rank has inputs for a reduction. Blocks until every rank has said whether it has.

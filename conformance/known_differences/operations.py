@@ -62,10 +62,14 @@ OPERATIONS = [
     KnownDifference("OPS-008", "an unknown reduction is refused", of_reduction("median"), refused_as("ValueError")),
     KnownDifference("OPS-014", "padding keeps the dtype",
                     lambda case: case["op"] == "ops.pad_across_processes", keeps_the_dtype),
+    KnownDifference("STATE-102", "an empty variable is one that is not set",
+                    lambda case: "" in case["args"].get("env", {}).values(), not_refused("ValueError")),
     KnownDifference("STATE-112", "the gradient state has its defaults after a reset",
-                    lambda case: {"v": "reset", "of": "gradient"} in case["args"].get("calls", []),
-                    lambda seen: seen.path[:1] == ("log",) and seen.values == ({"error": "AttributeError"}, 1)
-                    and seen.case["args"]["calls"][seen.path[1]].get("name") == "num_steps"),
+                    lambda case: any(call["v"] == "reset" and call["of"] == "gradient"
+                                     for call in case["args"].get("calls", [])),
+                    lambda seen: seen.path[:1] == ("log",) and seen.difference.left == {"error": "AttributeError"}
+                    and seen.difference.right == {"num_steps": 1, "remainder": -1}.get(
+                        seen.case["args"]["calls"][seen.path[1]].get("name"))),
     KnownDifference("STATE-138", "tuples are padded as lists are",
                     lambda case: case["op"] == "state.split_between_processes" and is_tuple(case["args"].get("input"))
                     and case["args"].get("apply_padding", False),

@@ -78,6 +78,15 @@ def steps_of_a_shared_scaler(seen: Seen) -> list[dict]:
     return steps
 
 
+def fails_in_backward(seen: Seen) -> bool:
+    """Lockstep's log ends in a backward that fails; Accelerate's goes on to the next forward, or to the end."""
+    log = seen.of_right(("log",))
+    if not log or log[-1].get("v") != "backward" or log[-1].get("failed") != "RuntimeError":
+        return False
+    return seen.path == ("log", "length") or seen.path[:1] == ("params",) or (
+        seen.path == ("log", len(log) - 1, "failed") and seen.difference.left == MISSING)
+
+
 def evaluates_with_its_own_buffers(seen: Seen) -> bool:
     return seen.rank > 0 and seen.path[:1] == ("log",) and "losses" in seen.path and (
         seen.of_right(seen.path[:2])["v"] == "eval")
@@ -100,6 +109,11 @@ PROGRAMS = [
                     lambda case: case["args"].get("accelerator", {}).get("mixed_precision") == "fp16",
                     either(field("native_amp", lambda seen: True), field("scaler", lambda seen: True),
                            field("block_dtype", lambda seen: "float16"))),
+    KnownDifference("DDP-005", "parameters without a gradient are told after the backward, before the next forward",
+                    lambda case: case["world"] > 1 and any(
+                        model["kind"] == "unused" and model.get("branches", 1) > 1
+                        for model in case["args"].get("models", {}).values()),
+                    fails_in_backward),
     KnownDifference("DDP-008", "buffers are those of rank 0 in training, and each rank's own in evaluation",
                     lambda case: case["world"] > 1 and any(
                         model["kind"] == "batchnorm" for model in case["args"].get("models", {}).values()),

@@ -4,7 +4,7 @@ Each area in turn makes a case, so that of any number of cases every area gets i
 Draw that returns the fields of the case; the rest (world size, clause, seed, time-out) is filled in here.
 """
 
-from . import control, dispatched, loaders, numeric, operations, programs, shards
+from . import control, dispatched, generators, loaders, numeric, operations, programs, shards
 from .draw import Draw
 
 TIMEOUT_S = 10  # cases are small; an answer that takes longer is one that waits for ever
@@ -30,7 +30,7 @@ AREAS = {
     "bf16": ("AMP-003", programs.bf16_case),
     "autocast": ("AMP-003", numeric.autocast_case),
     "state": ("STATE-135", control.state_case),
-    "rng": ("RNG-003", control.rng_case),
+    "rng": ("RNG-003", generators.case),
 }
 
 

@@ -13,7 +13,7 @@ def case(draw, world: int) -> dict:
     args = {"loader": loader, **draw.some(0.95, config=config)}
     args.update(draw.some(0.15, values=not is_shuffled(loader)))
     args.update(draw.some(0.6, script=lambda: script(draw, shuffled=is_shuffled(loader))))
-    if is_shuffled(loader) and draw.chance(0.4):
+    if is_shuffled(loader) and draw.chance(0.6):
         if draw.chance(0.3):
             args["accelerator"] = {"rng_types": ["torch"]}
         ranks = [{"rank_seed": draw.integer(0, 99)} for _ in range(world)]
@@ -46,11 +46,11 @@ def map_loader(draw, world: int) -> tuple[dict, dict]:
     loader.update(draw.some(0.2, drop_last=True, item=lambda: draw.pick(*WORLD_ITEMS)))
     if draw.chance(0.05):
         loader["sampler_batches"] = True
-    elif draw.chance(0.04):
+    elif draw.chance(0.03):
         loader["b"] = None
-    elif draw.chance(0.25):
+    elif draw.chance(0.35):
         loader.update(shuffle=True, n=draw.integer(*SHUFFLED_N))
-        loader.update(draw.some(0.3, generator=lambda: draw.integer(0, 99)))
+        loader.update(draw.some(0.4, generator=lambda: draw.integer(0, 99)))
         if draw.chance(0.5):
             config.update(use_seedable_sampler=True, **draw.some(0.6, data_seed=lambda: draw.integer(0, 2000)))
     elif draw.chance(0.08):
@@ -93,7 +93,7 @@ def iterable_loader(draw, world: int, config: dict) -> dict:
     loader = {"kind": draw.pick("iterable", "sized_iterable"), "n": draw.small(0, 14)}
     loader["b"] = size_for(draw, world, config)
     loader.update(draw.some(0.2, drop_last=True, item=lambda: draw.pick("id", "x1", "dict", "nested")))
-    return {**loader, **draw.some(0.15, dataset_generator=lambda: draw.integer(0, 99), epoch_log=True)}
+    return {**loader, **draw.some(0.2, dataset_generator=lambda: draw.integer(0, 99), epoch_log=True)}
 
 
 def iterable_case(draw, world: int) -> dict:

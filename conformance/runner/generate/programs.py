@@ -37,7 +37,13 @@ def accumulation_case(draw, world: int) -> dict:
             **draw.some(0.15, stop_after=lambda: draw.small(1, 4))}
     between = [{"v": "set", "gradient_accumulation_steps": draw.small(1, 3)}] if draw.chance(0.1) else []
     again = [{"v": "loop", "loader": "train", "body": wrapped}] if draw.chance(0.25) else []
-    return {"op": "train.program", "args": {**args, "program": [loop, *between, *again]}}
+    return {"op": "train.program", "args": {**args, "program": [loop, *between, *again, *ending(draw, world)]}}
+
+
+def ending(draw, world: int) -> list[dict]:
+    """Perhaps the parameters; perhaps the failure of some ranks, after which nobody waits for them."""
+    failure = {"v": "fail", "ranks": sorted({draw.integer(0, world - 1) for _ in range(2)})}
+    return [*([failure] if draw.chance(0.1) else []), *([{"v": "params"}] if draw.chance(0.2) else [])]
 
 
 def local_gradients_case(draw, world: int) -> dict:
@@ -100,7 +106,7 @@ def scheduler_case(draw, world: int) -> dict:
 
 def network(draw) -> tuple[dict, int, int]:
     """A model, and the widths of its input and output."""
-    kind = draw.weighted({"mlp": 6, "tied": 2, "batchnorm": 1})
+    kind = draw.weighted({"mlp": 6, "tied": 2, "batchnorm": 1, "unused": 0.7})
     if kind == "mlp":
         widths = [draw.integer(1, 4) for _ in range(draw.integer(2, 4))]
         init = {}
@@ -111,6 +117,10 @@ def network(draw) -> tuple[dict, int, int]:
     d = draw.integer(1, 4)
     if kind == "tied":
         return {"kind": "tied", "d": d, "init": {"w": draw.tensor(d, d, largest=1.0)}}, d, d
+    if kind == "unused":
+        branches = draw.small(1, 3)
+        return {"kind": "unused", "branches": branches,
+                "init": {f"b{k}.w": draw.tensor(1) for k in range(branches)}}, d, d
     return {"kind": "batchnorm", "d": d, "init": {"weight": draw.tensor(d), "bias": draw.tensor(d)}}, d, d
 
 
@@ -134,7 +144,7 @@ def regression(draw, world: int) -> dict:
 
 
 def clip_verb(draw) -> dict:
-    if draw.chance(0.2):
+    if draw.chance(0.3):
         return {"v": "clip", "value": draw.pick(0.01, 0.1, 1.0)}
     return {"v": "clip", "max_norm": draw.pick(0.01, 0.1, 0.5, 1.0, 100.0),
             **draw.some(0.5, norm_type=lambda: draw.pick(1.0, 2.0, 3.0, "Infinity"))}
@@ -147,8 +157,19 @@ def clip_case(draw, world: int) -> dict:
             {"v": "zero_grad"}]
     if draw.chance(0.08):
         body.insert(0, clip_verb(draw))  # before there are gradients
+    choose_branch(draw, world, args["models"]["m"], body)
     return {"op": "train.program", "args": {**args, "program": [
         {"v": "loop", "stop_after": draw.small(1, 3), "body": [{"v": "accumulate", "body": body}]}]}}
+
+
+def choose_branch(draw, world: int, model: dict, body: list) -> None:
+    """Lets a model with branches take the last of them; on more ranks mostly one without unused ones."""
+    if model["kind"] != "unused":
+        return
+    if world > 1 and draw.chance(0.7):
+        model.update(branches=1, init={"b0.w": model["init"]["b0.w"]})
+    forward = next(entry for entry in body if entry["v"] == "forward")
+    forward.update(draw.some(0.7, branch=model["branches"] - 1))
 
 
 def bf16_case(draw, world: int) -> dict:
@@ -166,6 +187,7 @@ def training_case(draw, world: int) -> dict:
     body = [{"v": "forward", "loss": draw.pick("mse", "mse", "mean")}, {"v": "backward"}]
     body += [clip_verb(draw)] if draw.chance(0.25) else []
     body += [{"v": "step"}, *([{"v": "sched"}] if "schedulers" in args else []), {"v": "zero_grad"}]
+    choose_branch(draw, world, args["models"]["m"], body)
     loop = {"v": "loop", "loader": "train", "passes": draw.small(1, 3), "body": [{"v": "accumulate", "body": body}]}
-    ending = [{"v": "eval", "loader": "train", "loss": "mse"}] if draw.chance(0.3) else []
-    return {"op": "train.program", "args": {**args, "program": [loop, *ending]}}
+    evaluation = [{"v": "eval", "loader": "train", "loss": "mse"}] if draw.chance(0.3) else []
+    return {"op": "train.program", "args": {**args, "program": [loop, *evaluation, *ending(draw, world)]}}

@@ -278,8 +278,18 @@ void Accelerator::clip_grad_value_(const std::vector<at::Tensor>& parameters, do
   account().emit([&] { return accounting::Clipped{.by = "value", .limit = clip_value}; });
 }
 
+// What is unscaled in the midst of a window, the next backward adds scaled gradients to.
+void Accelerator::require_whole_gradients(const char* where) const {
+  if (sync_gradients() || !scaler_->is_enabled()) return;
+  throw RuntimeError({.where = where,
+                      .expected = "the last micro-batch of an accumulation window, under a gradient scaler",
+                      .got = "one in which sync_gradients() is false: more gradients come, which carry the scale",
+                      .fix = "Clip and unscale where sync_gradients() is true."});
+}
+
 void Accelerator::unscale_owners_of(const std::vector<at::Tensor>& parameters) {
   if (!scaler_) return;
+  require_whole_gradients("clip_grad");
   std::unordered_set<const at::TensorImpl*> clipped;
   for (const auto& parameter : parameters) clipped.insert(parameter.unsafeGetTensorImpl());
   const auto is_clipped = [&clipped](const at::Tensor& tensor) {
@@ -294,6 +304,7 @@ void Accelerator::unscale_owners_of(const std::vector<at::Tensor>& parameters) {
 
 void Accelerator::unscale_gradients() {
   if (!scaler_) return;
+  require_whole_gradients("unscale_gradients");
   for (const auto& optimizer : registered_->optimizers) scaler_->unscale_(*optimizer->optimizer());
 }
 

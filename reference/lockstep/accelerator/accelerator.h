@@ -169,9 +169,6 @@ class LOCKSTEP_API Accelerator {
   ///                       without divide_by_initial_world_size
   /// @clause ACC-044..046
   UnevenInputs join_uneven_inputs(const JoinOptions& options = {}) const;
-  UnevenInputs join_uneven_inputs(std::optional<bool> even_batches) const {
-    return join_uneven_inputs(JoinOptions{.even_batches = even_batches});
-  }
 
   /// The model without what prepare() put around it: its forward runs as it stands (AMP-010).
   template <typename Net>
@@ -250,7 +247,7 @@ class LOCKSTEP_API Accelerator {
   /// Clamps each element to [-clip_value, clip_value] (ACC-041).
   void clip_grad_value_(const std::vector<at::Tensor>& parameters, double clip_value);
   /// Divides the gradients of all prepared optimizers, or of these, by the scaler's scale; nothing without a scaler.
-  /// @throws RuntimeError  the second time before the next step
+  /// @throws RuntimeError  the second time before the next step, and where sync_gradients() is false
   /// @clause ACC-042
   void unscale_gradients();
   void unscale_gradients(const std::vector<std::shared_ptr<optim::PreparedOptimizer>>& optimizers);
@@ -263,9 +260,10 @@ class LOCKSTEP_API Accelerator {
   /// What scales losses under fp16; none in the other modes.
   [[nodiscard]] const std::shared_ptr<precision::GradScaler>& scaler() const noexcept { return scaler_; }
   /// While it lives, code outside the model runs in the mixed precision too. Nothing for mode no.
-  /// @param kwargs  instead of the Accelerator's AutocastKwargs
   /// @clause AMP-005, KW-004
-  [[nodiscard]] precision::Autocast autocast(const std::optional<config::AutocastKwargs>& kwargs = {}) const {
+  [[nodiscard]] precision::Autocast autocast() const { return precision_.autocast({}); }
+  /// @param kwargs  instead of the Accelerator's AutocastKwargs
+  [[nodiscard]] precision::Autocast autocast(const config::AutocastKwargs& kwargs) const {
     return precision_.autocast(kwargs);
   }
 
@@ -289,11 +287,11 @@ class LOCKSTEP_API Accelerator {
   }
 
   // -- Profiling -----------------------------------------------------------------------------------------------------
-  /// Records operators for as long as the result lives.
-  /// @param handler  else the one among the options
+  /// Records operators for as long as the result lives, as the handler among the options says.
   /// @clause KW-020
-  [[nodiscard]] Profiler profile(std::optional<config::ProfileKwargs> handler = std::nullopt) const {
-    return Profiler(handler ? std::move(*handler) : profile_, world_group());
+  [[nodiscard]] Profiler profile() const { return Profiler(profile_, world_group()); }
+  [[nodiscard]] Profiler profile(config::ProfileKwargs handler) const {
+    return Profiler(std::move(handler), world_group());
   }
 
   // -- Process control -----------------------------------------------------------------------------------------------
@@ -341,6 +339,7 @@ class LOCKSTEP_API Accelerator {
   void begin_micro_batch();
   void scale_gathered_gradients(double factor);
   void require_no_search() const;
+  void require_whole_gradients(const char* where) const;
   void unscale_owners_of(const std::vector<at::Tensor>& parameters);
   static void require_placement_of(std::size_t num_objects, const DevicePlacement& placement);
   std::shared_ptr<modules::ModelEngine> prepare_model(const std::shared_ptr<torch::nn::Module>& model, bool on_device);
@@ -377,6 +376,7 @@ auto Accelerator::prepare_first(Object&& object, bool on_device) {
   } else if constexpr (std::same_as<T, data::DataLoader>) {
     return prepare_data_loader(object, {.device_placement = on_device});
   } else {
+    require_preparable<T>();
     return T(std::forward<Object>(object));
   }
 }

@@ -20,7 +20,8 @@ namespace lockstep {
 /// What an Accelerator is made with. Names and defaults are Accelerate's; `ddp_kwargs` and `timeout` are short forms of
 /// kwargs_handlers.
 ///
-/// An option of the data configuration may stand here instead; in both places with different values it is an error.
+/// An option of the data configuration may stand here instead; in both places with different values it is an error,
+/// where a bool of dataloader_config that has its default counts as not given.
 struct AcceleratorOptions {
   bool device_placement = true;  ///< models and batches are moved to the device
   std::optional<bool> split_batches;

@@ -218,5 +218,20 @@ TEST(ACC_042, UnderAccumulationClippingIsGuardedBySyncGradients) {
   });
 }
 
+TEST(ACC_042, InTheMidstOfAWindowNothingIsClippedOrUnscaled) {
+  as_single_rank([] {
+    Accelerator accelerator({.mixed_precision = "fp16", .gradient_accumulation_steps = 2});
+    const auto net = std::make_shared<test::Weight>(0.5);
+    auto [model, optimizer] = accelerator.prepare(net, torch::optim::SGD(net->parameters(), 0.1));
+    const auto window = accelerator.accumulate(model);
+    accelerator.backward(model(at::ones({1})).sum());
+    const auto text = test::message_of<RuntimeError>([&] { accelerator.clip_grad_norm_(net->parameters(), 1); });
+    EXPECT_NE(text.find("sync_gradients() is true"), std::string::npos) << text;
+    EXPECT_THROW(accelerator.clip_grad_value_(net->parameters(), 1), RuntimeError);
+    EXPECT_THROW(accelerator.unscale_gradients(), RuntimeError);
+    EXPECT_EQ(net->gradient(), 32768) << "half of the scale, as before";
+  });
+}
+
 }  // namespace
 }  // namespace lockstep

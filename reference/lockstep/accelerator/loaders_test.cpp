@@ -221,14 +221,14 @@ TEST(ACC_045, JoiningHasNoEffectOnTheCpuAndSaysSo) {
   run_thread_ranks(2, [] {
     Accelerator accelerator;
     const auto loader = accelerator.prepare(ids(5, 1));
-    const auto uneven = accelerator.join_uneven_inputs(/*even_batches=*/false);
+    const auto uneven = accelerator.join_uneven_inputs({.even_batches = false});
     EXPECT_EQ(drain_loader(*loader).size(), 3U);
   });
   EXPECT_NE(testing::internal::GetCapturedStderr().find("join_uneven_inputs"), std::string::npos);
   testing::internal::CaptureStderr();
   as_rank(kCpu, [] {
     Accelerator accelerator;
-    const auto uneven = accelerator.join_uneven_inputs(/*even_batches=*/false);
+    const auto uneven = accelerator.join_uneven_inputs({.even_batches = false});
   });
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "");
 }

@@ -16,7 +16,7 @@ void require_valid(const config::ProfileSchedule& schedule) {
     throw TypeError({.where = "ProfileKwargs(schedule_option)",
                      .expected = "wait, warmup and active",
                      .got = got,
-                     .fix = "Give all three; repeat, skip_first and skip_first_wait may be left out."});
+                     .fix = "Give all three; repeat and skip_first may be left out."});
   }
   const bool has_negative =
       *schedule.wait < 0 || *schedule.warmup < 0 || schedule.repeat < 0 || schedule.skip_first < 0;

@@ -171,7 +171,10 @@ at::Device PartialState::device() const { return data_of(rank_, "device").device
 const comm::ProcessGroup& PartialState::world_group() const { return data_of(rank_, "world_group").group; }
 RankContext& PartialState::rank() const { return *rank_; }
 bool PartialState::initialized() const { return is_set_up(*rank_); }
-bool PartialState::debug() const { return rank_->environment().flag("ACCELERATE_DEBUG_MODE"); }
+bool PartialState::debug() const {
+  static_cast<void>(data_of(rank_, "debug"));
+  return rank_->environment().flag("ACCELERATE_DEBUG_MODE");
+}
 bool PartialState::fork_launched() const { return rank_->environment().flag("FORK_LAUNCHED"); }
 bool PartialState::use_distributed() const { return distributed_type() != DistributedType::no && num_processes() > 1; }
 

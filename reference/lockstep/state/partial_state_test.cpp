@@ -128,6 +128,7 @@ TEST(STATE_112, AResetStateNamesTheResetAndCanBeMadeAgain) {
     EXPECT_NE(text.find("PartialState.device"), std::string::npos) << text;
     EXPECT_NE(text.find("reset"), std::string::npos) << text;
     EXPECT_THROW(static_cast<void>(state.num_processes()), AttributeError);
+    EXPECT_THROW(static_cast<void>(state.debug()), AttributeError);
     EXPECT_EQ(PartialState().num_processes(), 1);
     EXPECT_EQ(state.num_processes(), 1);  // the old handle is one of the new state
   });

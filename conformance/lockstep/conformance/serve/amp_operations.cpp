@@ -148,7 +148,7 @@ Json amp_autocast(Arguments& arguments, const Case& /*of*/) {
   Json result = {{"output", value::to_json(model(input.tensor(), 0))}};
   result["param_dtype"] = word_of(model->parameters().front());
   {
-    const auto scope = accelerator.autocast(block);
+    const auto scope = block ? accelerator.autocast(*block) : accelerator.autocast();
     result["block_dtype"] = product_dtype();
   }
   result["outer_dtype"] = product_dtype();

@@ -75,7 +75,7 @@ class Script {
     const auto value = entry.optional_flag("value");
     auto body = entry.objects("body");
     entry.finish();
-    const auto scope = accelerator_.join_uneven_inputs(value);
+    const auto scope = accelerator_.join_uneven_inputs({.even_batches = value});
     return {{"body", run(std::move(body))}};
   }
 

@@ -9,9 +9,11 @@
 #include <torch/csrc/distributed/c10d/logger.hpp>
 #include <torch/csrc/distributed/c10d/reducer.hpp>
 
+#include <algorithm>
 #include <unordered_map>
 
 #include "lockstep/base/error.h"
+#include "lockstep/base/logging.h"
 #include "lockstep/parallel/ddp/bucket_plan.h"
 #include "lockstep/parallel/ddp/comm_hooks.h"
 #include "lockstep/parallel/ddp/trained_parameters.h"
@@ -145,6 +147,7 @@ void DistributedDataParallel::end_learning() {
 }
 
 void DistributedDataParallel::after_forward(const std::vector<at::Tensor>& outputs) {
+  has_seen_forward_ |= at::GradMode::is_enabled();
   if (!at::GradMode::is_enabled() || !synchronises_) return;
   if (join_ != nullptr && !join_->is_pending(*this)) agree({.has_forward = false});
   if (parts_->graph == StaticGraph::unknown) begin_learning();
@@ -162,7 +165,19 @@ std::vector<std::string> DistributedDataParallel::names_without_gradient() const
   return names;
 }
 
+// The module's own forward() is within reach and communicates nothing.
+void DistributedDataParallel::warn_of_local_gradients() {
+  const auto has_gradient = [](const TrainedParameter& parameter) { return parameter.ready->load(); };
+  if (has_warned_ || std::ranges::none_of(parts_->trained, has_gradient)) return;
+  has_warned_ = true;
+  log::warning(
+      fmt::format("{} has gradients of a backward, but no forward of the prepared model was called: they are not "
+                  "averaged. Call the prepared model itself, model(x), not model->forward(x).",
+                  model_->name()));
+}
+
 void DistributedDataParallel::after_backward() {
+  if (!has_seen_forward_) warn_of_local_gradients();
   if (!expects_backward_ || !synchronises_) return;
   const auto missing = names_without_gradient();
   if (missing.size() == parts_->trained.size()) return;  // the loss was another model's

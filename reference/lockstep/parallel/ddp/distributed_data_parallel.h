@@ -72,6 +72,7 @@ class LOCKSTEP_API DistributedDataParallel final : public modules::ModelEngine {
   int agree(const Reduction& reduction);
   void divide_by(int divisor);
   void reduce_zeros();
+  void warn_of_local_gradients();
   void begin_learning();
   void end_learning();
   void broadcast_buffers(int root);
@@ -84,6 +85,8 @@ class LOCKSTEP_API DistributedDataParallel final : public modules::ModelEngine {
   std::unique_ptr<CommHooks> hooks_;
   bool synchronises_ = true;
   bool expects_backward_ = false;
+  bool has_seen_forward_ = false;  // that records a gradient
+  bool has_warned_ = false;
   int divisor_;  // of the sum of the ranks' gradients
   Join* join_ = nullptr;
   std::unique_ptr<Parts> parts_;

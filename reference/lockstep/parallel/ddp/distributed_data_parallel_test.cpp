@@ -335,5 +335,21 @@ TEST(DistributedDataParallel, RefusesModelsThatDifferOnEveryRankNamingWhatDiffer
       {"rank 0: w Float[1]", "rank 1: nothing"});
 }
 
+TEST(DistributedDataParallel, AForwardOfTheModuleItselfIsWarnedAboutOnce) {
+  testing::internal::CaptureStderr();
+  lockstep::test::run_thread_ranks(2, [] {
+    const Wrapped called(std::make_shared<Scale>()), passed_by(std::make_shared<Scale>());
+    for (int step = 0; step < 2; ++step) {
+      called.backward(called.model(at::ones({1})).sum());
+      passed_by.backward(passed_by.net->forward(at::ones({1})).sum());
+    }
+  });
+  const auto text = testing::internal::GetCapturedStderr();
+  std::size_t count = 0;
+  for (auto at = text.find("not model->forward(x)"); at != std::string::npos; at = text.find("not model->", at + 1))
+    ++count;
+  EXPECT_EQ(count, 2U) << "one for each rank: " << text;
+}
+
 }  // namespace
 }  // namespace lockstep::parallel

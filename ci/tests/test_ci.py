@@ -154,6 +154,13 @@ class Summarize(unittest.TestCase):
     def test_an_entry_that_passed_although_a_case_failed_counts_as_a_failure(self):
         self.check("run", self.cases("passed", "failed"), 1, "1 passed, 1 failed")
 
+    def test_the_end_of_a_failed_output_is_shown_again(self):
+        printed = "<system-out>" + "".join(f"line {i}\n" for i in range(100)) + "</system-out>"
+        lines = self.check("fail", self.cases("failed"), 1, "0 passed, 1 failed", printed)
+        failure, = (line for line in lines if line.startswith("failed:"))
+        self.assertEqual(failure.splitlines(), ["failed: data: S.F"] + [f"    line {i}" for i in range(88, 100)])
+        self.assertNotIn("line 99", str(self.check("run", self.cases("passed"), 0, "1 passed, 0 failed", printed)))
+
     def test_a_result_that_breaks_off(self):
         self.check("fail", "<testsuites><testsuite>", 1, "0 passed, 1 failed")
 

@@ -33,6 +33,16 @@ class Quickstart(unittest.TestCase):
         self.assertLessEqual(len(program.splitlines()), 25)
 
 
+class Pages(unittest.TestCase):
+    """The programs in pages of docs/, which the build takes from there."""
+
+    def test_they_print_what_they_say(self):
+        for page, printed in (("from_accelerate", "2 values\n"), ("mixed_precision", "scale 1024\n")):
+            with self.subTest(page=page):
+                done = run(f"docs_{page}")
+                self.assertEqual((done.returncode, done.stdout), (0, printed), done.stderr)
+
+
 class TrainDigits(unittest.TestCase):
     EPOCHS = 3
 

@@ -69,6 +69,19 @@ void Accelerator::forget_prepared() {
   window_ = {};
 }
 
+namespace {
+
+template <typename Object>
+void require_object(const std::shared_ptr<Object>& object, const char* where, const char* what) {
+  if (object) return;
+  throw InvalidArgument({.where = where,
+                         .expected = what,
+                         .got = "a null pointer",
+                         .fix = "Make it first; what was moved, or dropped by free_memory, is none."});
+}
+
+}  // namespace
+
 void Accelerator::require_placement_of(std::size_t num_objects, const DevicePlacement& placement) {
   if (placement.per_object.size() == num_objects) return;
   throw InvalidArgument({.where = "prepare(device_placement)",
@@ -79,6 +92,7 @@ void Accelerator::require_placement_of(std::size_t num_objects, const DevicePlac
 
 std::shared_ptr<modules::ModelEngine> Accelerator::prepare_model(const std::shared_ptr<torch::nn::Module>& model,
                                                                  bool on_device) {
+  require_object(model, "prepare", "a model");
   std::erase_if(registered_->models, [](const auto& known) { return known.expired(); });
   if (std::ranges::any_of(registered_->models, [&model](const auto& known) { return known.lock() == model; })) {
     throw InvalidArgument({.where = "prepare",
@@ -95,6 +109,7 @@ std::shared_ptr<modules::ModelEngine> Accelerator::prepare_model(const std::shar
 
 std::shared_ptr<optim::PreparedOptimizer> Accelerator::prepare_optimizer(
     std::shared_ptr<torch::optim::Optimizer> optimizer) {
+  require_object(optimizer, "prepare", "an optimizer");
   auto prepared = std::make_shared<optim::PreparedOptimizer>(std::move(optimizer), gradient_state(),
                                                              state_.rank().account(), scaler_);
   if (scaler_) scaler_->share_with(*prepared->optimizer());
@@ -103,6 +118,7 @@ std::shared_ptr<optim::PreparedOptimizer> Accelerator::prepare_optimizer(
 }
 
 std::shared_ptr<optim::PreparedScheduler> Accelerator::prepare_scheduler(std::shared_ptr<optim::Scheduler> scheduler) {
+  require_object(scheduler, "prepare", "a scheduler");
   auto optimizers = optim::associated_optimizers(*scheduler, registered_->optimizers);
   return std::make_shared<optim::PreparedScheduler>(
       std::move(scheduler), std::move(optimizers), gradient_state(), state_.rank().account(),
@@ -162,6 +178,7 @@ data::DataLoader Accelerator::skip_first_batches(const data::DataLoader& loader,
 
 std::shared_ptr<data::PreparedDataLoader> Accelerator::skip_first_batches(
     const std::shared_ptr<data::PreparedDataLoader>& loader, std::int64_t num_batches, bool every_epoch) const {
+  require_object(loader, "skip_first_batches", "a prepared loader");
   return data::skip_first_batches(*loader, num_batches, every_epoch);
 }
 
@@ -309,6 +326,7 @@ void Accelerator::unscale_gradients() {
 }
 
 void Accelerator::unscale_gradients(const std::vector<std::shared_ptr<optim::PreparedOptimizer>>& optimizers) {
+  for (const auto& optimizer : optimizers) require_object(optimizer, "unscale_gradients", "a prepared optimizer");
   if (!scaler_) return;
   for (const auto& optimizer : optimizers) scaler_->unscale_(*optimizer->optimizer());
 }

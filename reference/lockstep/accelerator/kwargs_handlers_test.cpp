@@ -125,6 +125,21 @@ TEST(KwargsHandlers, DdpOptionsStandInOnePlace) {
   });
 }
 
+TEST(KwargsHandlers, WhatDdpWouldRefuseIsRefusedWithoutDdpToo) {
+  using Hook = config::DdpCommunicationHookType;
+  as_rank(kCpu, [] {
+    EXPECT_THROW(Accelerator({.ddp_kwargs = {.dim = 1}}), NotSupported);
+    EXPECT_THROW(Accelerator({.ddp_kwargs = {.bucket_cap_mb = 0}}), InvalidArgument);
+    EXPECT_THROW(Accelerator({.ddp_kwargs = {.comm_wrapper = Hook::power_sgd}}), InvalidArgument);
+    EXPECT_THROW(Accelerator({.ddp_kwargs = {.comm_hook = Hook::power_sgd,
+                                             .comm_state_option = {.matrix_approximation_rank = 0}}}),
+                 InvalidArgument);
+    EXPECT_THROW(Accelerator({.ddp_kwargs = {.comm_hook = Hook::batched_power_sgd,
+                                             .comm_state_option = {.start_powerSGD_iter = 1}}}),
+                 InvalidArgument);
+  });
+}
+
 TEST(KwargsHandlers, AHandlerForDdpReachesIt) {
   const state::WorldOfOne world;
   as_rank(world.environment(), [] {

@@ -26,10 +26,16 @@ LocalSgd::LocalSgd(Accelerator& accelerator, modules::ModelEngine* engine, std::
       local_sgd_steps_(checked_steps(options.local_sgd_steps)),
       enabled_(options.enabled && accelerator.use_distributed()),
       exceptions_at_start_(std::uncaught_exceptions()),
-      gradients_stay_local_({enabled_ ? engine : nullptr}, /*synchronise=*/false) {}
+      gradients_stay_local_(std::in_place, std::vector{enabled_ ? engine : nullptr}, /*synchronise=*/false) {}
 
 LocalSgd::~LocalSgd() noexcept(false) {
-  if (enabled_ && std::uncaught_exceptions() == exceptions_at_start_) average();
+  if (std::uncaught_exceptions() == exceptions_at_start_) finish();
+}
+
+void LocalSgd::finish() {
+  if (!gradients_stay_local_) return;
+  gradients_stay_local_.reset();
+  if (enabled_) average();
 }
 
 void LocalSgd::step() {

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "lockstep/accelerator/accelerator.h"
@@ -16,7 +17,7 @@ struct LocalSgdOptions {
 };
 
 /// While it lives, each rank trains a model on its own, and every `local_sgd_steps` steps the ranks' parameters are
-/// replaced by their mean; so they are at the end, unless an exception ends the scope.
+/// replaced by their mean; so they are at the end, by finish() or that of the scope, unless it is an exception's.
 ///
 ///     {
 ///       LocalSgd local_sgd(accelerator, model, {.local_sgd_steps = 8});
@@ -36,13 +37,17 @@ class LOCKSTEP_API LocalSgd {
   template <typename Net>
   LocalSgd(Accelerator& accelerator, const modules::Prepared<Net>& model, const LocalSgdOptions& options = {})
       : LocalSgd(accelerator, model.engine().get(), model.module()->parameters(), options) {}
-  /// @throws RankLost, Timeout  from the last averaging
+  /// @throws RankLost, Timeout  as finish, unless that was called
   ~LocalSgd() noexcept(false);
   LocalSgd(const LocalSgd&) = delete;
   LocalSgd& operator=(const LocalSgd&) = delete;
 
   /// After an optimizer step. Blocks for the other ranks when it is time to average.
   void step();
+
+  /// Averages for the last time; from then on gradients are synchronised again. Later calls do nothing.
+  /// @throws RankLost, Timeout  from the averaging
+  void finish();
 
  private:
   LocalSgd(Accelerator& accelerator, modules::ModelEngine* engine, std::vector<at::Tensor> parameters,
@@ -55,7 +60,7 @@ class LOCKSTEP_API LocalSgd {
   bool enabled_;
   std::int64_t num_steps_ = 0;
   int exceptions_at_start_;
-  Accumulation gradients_stay_local_;
+  std::optional<Accumulation> gradients_stay_local_;  // until it is finished
 };
 
 }  // namespace lockstep

@@ -65,6 +65,21 @@ TEST(LocalSgd, AveragesEveryKStepsAndAtTheEnd) {
   });
 }
 
+TEST(LocalSgd, MayEndBeforeItsScope) {
+  test::run_thread_ranks(2, [] {
+    Training training;
+    LocalSgd local_sgd(training.accelerator, training.model, {.local_sgd_steps = 8});
+    training.step();
+    local_sgd.finish();
+    EXPECT_NEAR(training.net->value(), 0.85, kBound);
+    const auto before = training.accelerator.account().traffic();
+    local_sgd.finish();
+    EXPECT_TRUE(training.accelerator.account().traffic().since(before).counts().empty()) << "once is enough";
+    training.step();  // gradients are reduced again
+    EXPECT_NEAR(training.net->value(), 0.70, kBound);
+  });
+}
+
 TEST(LocalSgd, GradientsAreNotSentMeanwhile) {
   test::run_thread_ranks(2, [] {
     Training training(/*accumulation_steps=*/2);

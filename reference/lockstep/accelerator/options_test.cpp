@@ -47,6 +47,13 @@ TEST(KW_013, TwoTimeoutsThatDifferAreRefused) {
   });
 }
 
+TEST(KW_013, ATimeoutThatIsNoneIsRefusedAlsoByASingleProcess) {
+  as_rank(kCpu, [] {
+    EXPECT_THROW(Accelerator({.timeout = seconds(0)}), InvalidArgument);
+    EXPECT_THROW(Accelerator(with({.timeout = seconds(-5)})), InvalidArgument);
+  });
+}
+
 TEST(KW_013, RanksMeetByTheEnvironmentAlone) {
   as_rank(kCpu, [] {
     EXPECT_THROW(Accelerator(with({.init_method = "tcp://127.0.0.1:29500"})), NotSupported);
@@ -82,6 +89,14 @@ TEST(KW_028, ProjectDefaults) {
   EXPECT_FALSE(project.automatic_checkpoint_naming || project.save_on_each_node);
   EXPECT_EQ(project.iteration, 0);
   EXPECT_EQ(ProjectConfiguration{.project_dir = "a"}.resolved_logging_dir(), "a");
+}
+
+TEST(KW_028, WhatNoCheckpointWouldObeyIsRefused) {
+  as_rank(kCpu, [] {
+    EXPECT_THROW(Accelerator({.project_config = {.automatic_checkpoint_naming = true}}), NotSupported);
+    EXPECT_THROW(Accelerator({.project_config = {.total_limit = 3}}), NotSupported);
+    EXPECT_THROW(Accelerator({.project_config = {.save_on_each_node = true}}), NotSupported);
+  });
 }
 
 TEST(KW_029, MovingAProjectLeavesItsLogs) {

@@ -54,12 +54,12 @@ constexpr void require_preparable() {
 }
 
 template <typename Net>
-const std::shared_ptr<Net>& module_of(const std::shared_ptr<Net>& module) {
+std::shared_ptr<Net> module_of(const std::shared_ptr<Net>& module) {
   return module;
 }
 template <ModuleHolderLike Holder>
-const std::shared_ptr<typename Holder::ContainedType>& module_of(const Holder& holder) {
-  return holder.ptr();
+std::shared_ptr<typename Holder::ContainedType> module_of(const Holder& holder) {
+  return holder ? holder.ptr() : nullptr;
 }
 
 }  // namespace lockstep

@@ -69,6 +69,19 @@ TEST(STATE_145, TheSchedulerWaitsForTheOptimizerThatStandsAfterIt) {
   });
 }
 
+TEST(STATE_145, NullPointersAreRefused) {
+  as_rank(kCpu, [] {
+    Accelerator accelerator;
+    EXPECT_THROW(accelerator.prepare(std::shared_ptr<torch::nn::LinearImpl>()), InvalidArgument);
+    EXPECT_THROW(accelerator.prepare(torch::nn::Linear(nullptr)), InvalidArgument);
+    EXPECT_THROW(accelerator.prepare(std::shared_ptr<torch::optim::SGD>()), InvalidArgument);
+    EXPECT_THROW(accelerator.prepare(std::shared_ptr<optim::LambdaLr>()), InvalidArgument);
+    EXPECT_THROW(static_cast<void>(accelerator.skip_first_batches(std::shared_ptr<data::PreparedDataLoader>(), 1)),
+                 InvalidArgument);
+    EXPECT_THROW(accelerator.unscale_gradients({nullptr}), InvalidArgument);
+  });
+}
+
 TEST(STATE_146, WhatIsPreparedAlreadyComesBackAndIsRegisteredOnce) {
   run_thread_ranks(2, [] {
     Accelerator accelerator;

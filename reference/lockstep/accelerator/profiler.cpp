@@ -6,15 +6,19 @@
 #include <fmt/ranges.h>
 #include <torch/csrc/autograd/profiler_kineto.h>
 #include <torch/csrc/profiler/orchestration/observer.h>
+#include <nlohmann/json.hpp>
 
 #include <atomic>
 #include <exception>
 #include <filesystem>
+#include <fstream>
 #include <optional>
 #include <set>
 #include <system_error>
+#include <unordered_map>
 #include <utility>
 
+#include "lockstep/base/atomic_file.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/logging.h"
 #include "lockstep/state/rank_context.h"
@@ -54,7 +58,9 @@ std::set<ActivityType> activities_of(const config::ProfileKwargs& kwargs) {
 }
 
 ProfilerConfig config_of(const config::ProfileKwargs& kwargs) {
-  return ProfilerConfig(ProfilerState::KINETO, kwargs.record_shapes, kwargs.profile_memory, kwargs.with_stack,
+  // The number of operations follows from the shapes.
+  const bool record_shapes = kwargs.record_shapes || kwargs.with_flops;
+  return ProfilerConfig(ProfilerState::KINETO, record_shapes, kwargs.profile_memory, kwargs.with_stack,
                         kwargs.with_flops, kwargs.with_modules);
 }
 
@@ -146,7 +152,7 @@ Profiler::Profiler(config::ProfileKwargs kwargs, comm::ProcessGroup group)
 
 Profiler::~Profiler() noexcept(false) {
   if (std::uncaught_exceptions() == exceptions_at_start_) {
-    end();
+    stop();
   } else if (recording_->state != Recording::State::idle) {
     recording_->discard();
   }
@@ -157,6 +163,12 @@ ProfilerAction Profiler::action_now() const {
 }
 
 void Profiler::step() {
+  if (has_stopped_) {
+    throw RuntimeError({.where = "Profiler::step",
+                        .expected = "a profiler that records",
+                        .got = "one after stop()",
+                        .fix = "Make another one to record more."});
+  }
   recording_->step_mark.reset();
   ++step_num_;
   move_to(action_now());
@@ -179,7 +191,8 @@ void Profiler::begin_step_mark() {
   if (recording_->step_mark->isActive()) recording_->step_mark->before(fmt::format("ProfilerStep#{}", step_num_));
 }
 
-void Profiler::end() {
+void Profiler::stop() {
+  if (std::exchange(has_stopped_, true)) return;
   if (recording_->state == Recording::State::prepared) recording_->start();  // a warm-up is recorded, if little else
   if (recording_->state == Recording::State::running) {
     const bool is_ready = action_ != ProfilerAction::warmup;
@@ -204,6 +217,25 @@ void Profiler::export_to(const std::filesystem::path& folder) {
   export_chrome_trace(folder / fmt::format("profile_{}.json", group_ ? group_.rank() : 0));
 }
 
+namespace {
+
+// What LibTorch counts but leaves out of the trace.
+void add_flops(const std::string& file, const recorder::ProfilerResult& result) {
+  std::unordered_map<std::uint64_t, std::uint64_t> flops;  // by what the trace calls the event's external id
+  for (const auto& event : result.events()) {
+    if (event.flops() > 0) flops[event.correlationId()] = event.flops();
+  }
+  auto trace = nlohmann::ordered_json::parse(std::ifstream(file));
+  for (auto& event : trace["traceEvents"]) {
+    if (event.value("cat", "") != "cpu_op") continue;
+    const auto found = flops.find(event["args"].value("External id", std::uint64_t{0}));
+    if (found != flops.end()) event["args"]["Flops"] = found->second;
+  }
+  write_file(file, trace.dump());
+}
+
+}  // namespace
+
 void Profiler::export_chrome_trace(const std::string& file) {
   if (!recording_->result) {
     throw AssertionError({.where = "export_chrome_trace",
@@ -220,6 +252,7 @@ void Profiler::export_chrome_trace(const std::string& file) {
   std::filesystem::remove(file, error);
   recording_->result->save(file);  // which says nothing when it cannot
   if (!std::filesystem::exists(file)) require_written(std::make_error_code(std::errc::io_error), file);
+  if (kwargs_.with_flops) add_flops(file, *recording_->result);
   recording_->saved_as = file;
 }
 

@@ -23,7 +23,7 @@ namespace lockstep {
 ///     }  // traces/profile_<rank>.json is written, and all ranks wait for each other
 ///
 /// A trace is Chrome's JSON, which ui.perfetto.dev opens; each step is in it as `ProfilerStep#<n>`. When an exception
-/// ends the scope, nothing is written and nobody waits.
+/// ends the scope, nothing is written and nobody waits. `stop()` is the same end as the scope's.
 ///
 /// LibTorch has one recorder per process, so that ranks that are threads cannot have one each.
 ///
@@ -37,13 +37,17 @@ class LOCKSTEP_API Profiler {
   /// @throws NotSupported     on a rank that is a thread
   /// @throws RuntimeError     while another profiler of the process lives
   Profiler(config::ProfileKwargs kwargs, comm::ProcessGroup group);
-  /// @throws FileError       if the trace cannot be written
-  /// @throws AssertionError  if it should be and the schedule has recorded nothing
+  /// @throws FileError, AssertionError  as stop, unless that was called
   ~Profiler() noexcept(false);
   Profiler(const Profiler&) = delete;
   Profiler& operator=(const Profiler&) = delete;
 
-  /// Ends a step and begins the next.
+  /// Ends the recording; later calls do nothing.
+  /// @throws FileError       if the trace cannot be written
+  /// @throws AssertionError  if it should be and the schedule has recorded nothing
+  void stop();
+
+  /// Ends a step and begins the next. @throws RuntimeError  after stop()
   void step();
   /// The step that runs, counted from 0.
   [[nodiscard]] std::int64_t step_num() const noexcept { return step_num_; }
@@ -58,7 +62,6 @@ class LOCKSTEP_API Profiler {
 
   [[nodiscard]] ProfilerAction action_now() const;
   void move_to(ProfilerAction next);
-  void end();
   void export_to(const std::filesystem::path& folder);
   void begin_step_mark();
 
@@ -66,6 +69,7 @@ class LOCKSTEP_API Profiler {
   comm::ProcessGroup group_;
   std::int64_t step_num_ = 0;
   ProfilerAction action_ = ProfilerAction::none;
+  bool has_stopped_ = false;
   int exceptions_at_start_;
   std::unique_ptr<Recording> recording_;
 };

@@ -2,6 +2,7 @@
 
 #include <ATen/Functions.h>
 #include <gtest/gtest.h>
+#include <torch/csrc/jit/api/module.h>
 
 #include <filesystem>
 #include <fstream>
@@ -116,6 +117,21 @@ TEST(KW_020, AnExceptionInsideLeavesNoFile) {
   });
 }
 
+TEST(KW_020, MayEndBeforeItsScope) {
+  const Folder folder;
+  as_rank(kCpu, [&] {
+    const Accelerator accelerator({.profile_kwargs = {.output_trace_dir = folder / "traces"}});
+    auto profiler = accelerator.profile();
+    train_a_step();
+    profiler.stop();
+    const auto written = trace_in(folder / "traces/profile_0.json");
+    EXPECT_TRUE(names_in(written).contains("aten::mm"));
+    EXPECT_THROW(profiler.step(), RuntimeError);
+    profiler.stop();
+    EXPECT_NO_THROW(profiler.export_chrome_trace(folder / "again.json"));
+  });
+}
+
 TEST(KW_019, TraceIsReadyAfterEachCycle) {
   as_rank(kCpu, [] {
     const Accelerator accelerator;
@@ -169,12 +185,42 @@ TEST(KW_016, OptionsShowInTheTrace) {
       train_a_step();
     }
     const auto trace = trace_in(folder / "traces/profile_0.json");
-    bool has_shapes = false;
+    bool has_shapes = false, has_flops = false;
     for (const auto& event : trace["traceEvents"]) {
-      if (event.value("name", "") == "aten::mm") has_shapes |= event["args"].contains("Input Dims");
+      if (event.value("name", "") != "aten::mm") continue;
+      has_shapes |= event["args"].contains("Input Dims");
+      has_flops |= event["args"].value("Flops", 0) == 2 * 8 * 8 * 8;
     }
     EXPECT_TRUE(has_shapes);
+    EXPECT_TRUE(has_flops);
     EXPECT_TRUE(names_in(trace).contains("[memory]"));
+  });
+}
+
+// Of frames and modules LibTorch knows those of TorchScript; C++ has none to tell.
+TEST(KW_016, StackAndModulesOfTorchScriptShowInTheTrace) {
+  const Folder folder;
+  torch::jit::Module module("Doubler");
+  module.define("def forward(self, x):\n  return torch.add(x, x)\n");
+  as_rank(kCpu, [&] {
+    const Accelerator accelerator;
+    for (const bool on : {true, false}) {
+      const auto place = folder / (on ? "on" : "off");
+      {
+        auto profiler =
+            accelerator.profile(config::ProfileKwargs{.with_stack = on, .with_modules = on, .output_trace_dir = place});
+        module.forward({at::ones({2})});
+      }
+      const auto trace = trace_in(place + "/profile_0.json");
+      bool has_stack = false, has_modules = false;
+      for (const auto& event : trace["traceEvents"]) {
+        if (event.value("name", "") != "aten::add") continue;
+        has_stack |= event["args"].contains("Call stack");
+        has_modules |= event["args"].contains("Module Hierarchy");
+      }
+      EXPECT_EQ(has_stack, on);
+      EXPECT_EQ(has_modules, on);
+    }
   });
 }
 

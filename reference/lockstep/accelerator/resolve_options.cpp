@@ -6,6 +6,7 @@
 
 #include "lockstep/base/error.h"
 #include "lockstep/base/words.h"
+#include "lockstep/parallel/ddp/valid_kwargs.h"
 #include "lockstep/precision/grad_scaler.h"
 
 namespace lockstep {
@@ -122,6 +123,11 @@ void refuse_what_is_not_there(const AcceleratorOptions& options, const state::En
   if (!options.log_with.empty()) {
     refuse("Accelerator(log_with)", "'" + options.log_with.front() + "'", "Write what you track yourself.");
   }
+  const auto& project = options.project_config;
+  if (project.automatic_checkpoint_naming || project.total_limit || project.save_on_each_node) {
+    refuse("ProjectConfiguration", "options of checkpoints, which are not written yet",
+           "Leave automatic_checkpoint_naming, total_limit and save_on_each_node out.");
+  }
   for (const auto* engine : {"DEEPSPEED", "FSDP", "MEGATRON_LM", "PARALLELISM_CONFIG"}) {
     const auto variable = std::string("ACCELERATE_USE_") + engine;
     if (environment.flag(variable)) refuse(variable, "an engine that is not there", "Unset it to train with DDP.");
@@ -162,7 +168,7 @@ namespace {
 
 // Everything that the other functions here refuse, before there is a state that would have to be taken back.
 void require_valid(const AcceleratorOptions& options) {
-  static_cast<void>(ddp_kwargs_of(options));
+  parallel::require_valid(ddp_kwargs_of(options));
   static_cast<void>(precision_of(options));
   static_cast<void>(profile_kwargs_of(options));
   static_cast<void>(project_configuration_of(options));

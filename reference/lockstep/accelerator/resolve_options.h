@@ -11,7 +11,8 @@ namespace lockstep {
 // What an Accelerator's options come to, with their contradictions refused.
 
 /// @throws InvalidArgument, Missing  for what ddp_kwargs_of and precision_of refuse, and for two timeouts that differ
-/// @throws NotSupported  for an init_method other than "env://", trackers, a compiler, and an engine that the
+/// @throws NotSupported  for an init_method other than "env://", trackers, a compiler, checkpoints, and an engine that
+/// the
 ///                       environment asks for, naming it
 /// @clause KW-013..015, KW-031
 state::AcceleratorStateOptions state_options_of(const AcceleratorOptions& options);

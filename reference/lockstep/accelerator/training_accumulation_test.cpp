@@ -187,6 +187,19 @@ TEST(ACC_009, NoSyncKeepsGradientsLocalAndDoesNothingWithoutDdp) {
   });
 }
 
+TEST(ACC_009, ScopesMayEndInAnyOrder) {
+  run_thread_ranks(2, [] {
+    Accelerator accelerator({.gradient_accumulation_steps = 2});
+    const auto model = accelerator.prepare(std::make_shared<Weight>());
+    auto first = std::make_unique<Accumulation>(accelerator.no_sync(model));
+    auto second = std::make_unique<Accumulation>(accelerator.accumulate(model));
+    first.reset();
+    EXPECT_FALSE(model.engine()->synchronises_gradients()) << "the second one lives";
+    second.reset();
+    EXPECT_TRUE(model.engine()->synchronises_gradients());
+  });
+}
+
 TEST(ACC_010, TriggerSyncInBackwardReducesWhatTwoForwardsGathered) {
   run_thread_ranks(2, [] {
     Accelerator accelerator;

@@ -125,6 +125,30 @@ struct Branches : torch::nn::Module {
   torch::nn::Linear b{nullptr};
 };
 
+// Rank 1 hears of it, and may well be the first to end.
+TEST(BadInput, ADatasetThatFailsOnRank0IsRank0sFailure) {
+  struct Failing {
+    [[nodiscard]] std::size_t size() const { return 4; }
+    [[nodiscard]] at::Tensor get(std::size_t i) const {
+      if (i == 3) throw std::out_of_range("no third item");
+      return data::test::id(i);
+    }
+  };
+  const auto read_all = [] {
+    Accelerator accelerator({.dispatch_batches = true});
+    const auto loader = accelerator.prepare(data::DataLoader(Failing{}, {.batch_size = 1}));
+    for (const Value& batch : *loader) static_cast<void>(batch);
+  };
+  for (const auto& failures : {test::failures_of(3, read_all), failures_of_threads(3, read_all)}) {
+    ASSERT_EQ(failures.size(), 3U);
+    EXPECT_EQ(failures.front().rank, 0);
+    for (const auto& failure : failures) {
+      EXPECT_EQ(failure.kind, "IndexError");
+      expect_words(failure.message, {"no third item"});
+    }
+  }
+}
+
 TEST(CaseJ1, AnUnusedParameterFailsTheFirstBackwardAndNothingSteps) {
   run_thread_ranks(2, [] {
     Accelerator accelerator;

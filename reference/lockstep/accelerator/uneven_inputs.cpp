@@ -13,7 +13,13 @@ UnevenInputs::UnevenInputs(data::EvenBatchesScope even_batches, std::unique_ptr<
       num_uncaught_(std::uncaught_exceptions()) {}
 
 UnevenInputs::~UnevenInputs() noexcept(false) {
-  if (join_ && std::uncaught_exceptions() == num_uncaught_) at_end_(join_->finish());
+  if (std::uncaught_exceptions() == num_uncaught_) finish();
+}
+
+void UnevenInputs::finish() {
+  even_batches_.reset();
+  const auto join = std::move(join_);
+  if (join) at_end_(join->finish());
 }
 
 }  // namespace lockstep

@@ -20,6 +20,7 @@ struct JoinOptions {
 
 /// A training loop in which ranks take unequal numbers of batches, as Accelerator::join_uneven_inputs returns it. Its
 /// end is that of this rank's inputs: it blocks until those of all ranks are at theirs, unless an exception ends it.
+/// `finish()` is the same end, for those who would rather not have a destructor throw.
 ///
 /// @clause ACC-044
 class [[nodiscard, gnu::visibility("default")]] UnevenInputs {
@@ -29,13 +30,17 @@ class [[nodiscard, gnu::visibility("default")]] UnevenInputs {
   /// @param at_end  called on all ranks when they are at the end, with the rank that was the last to have inputs
   UnevenInputs(data::EvenBatchesScope even_batches, std::unique_ptr<parallel::Join> join,
                std::function<void(int last_rank)> at_end);
-  /// @throws RuntimeError, CollectiveMismatch, RankLost, Timeout  as parallel::Join::finish
+  /// @throws RuntimeError, CollectiveMismatch, RankLost, Timeout  as finish, unless that was called
   ~UnevenInputs() noexcept(false);
   UnevenInputs(const UnevenInputs&) = delete;
   UnevenInputs& operator=(const UnevenInputs&) = delete;
 
+  /// Ends it now; later calls do nothing.
+  /// @throws RuntimeError, CollectiveMismatch, RankLost, Timeout  as parallel::Join::finish
+  void finish();
+
  private:
-  data::EvenBatchesScope even_batches_;
+  std::optional<data::EvenBatchesScope> even_batches_;
   std::unique_ptr<parallel::Join> join_;
   std::function<void(int)> at_end_;
   int num_uncaught_ = 0;  // exceptions in flight where the scope began

@@ -89,6 +89,26 @@ TEST(ACC_044, TheDivisorMayBeTheNumberOfRanksWithInputs) {
   });
 }
 
+TEST(ACC_044, MayEndBeforeItsScope) {
+  run_processes_and_threads(2, [] {
+    Accelerator accelerator;
+    const auto net = std::make_shared<Weight>();
+    auto [model, optimizer, loader] = accelerator.prepare(net, torch::optim::SGD(net->parameters(), 0.1), ids(3));
+    auto uneven = accelerator.join_uneven_inputs(kUneven);
+    for (const Value& batch : *loader) {
+      accelerator.backward(model(sample(batch)).sum());
+      optimizer->step();
+      optimizer->zero_grad();
+    }
+    uneven.finish();
+    EXPECT_TRUE(equal_on_all_ranks(accelerator, *net));
+    uneven.finish();
+    int num_steps = 0;
+    for (const Value& batch : *loader) num_steps += batch.is_tensor() ? 1 : 0;
+    EXPECT_EQ(num_steps, 2) << "even_batches is as it was";
+  });
+}
+
 TEST(ACC_044, WindowsOfTwoMicroBatches) {
   run_processes_and_threads(2, [] {
     Accelerator accelerator({.gradient_accumulation_steps = 2});

@@ -29,6 +29,14 @@ TEST(RankLost, NamesTheRankAndTheCause) {
   EXPECT_EQ(lost.rank(), 3);
 }
 
+TEST(RelayedError, NamesTheRankWhoseErrorItIs) {
+  const RelayedError relayed("IndexError", 0, "no third item", "reading for all");
+  EXPECT_STREQ(relayed.what(), "reading for all on rank 0 failed: no third item");
+  EXPECT_EQ(relayed.kind(), "IndexError");
+  EXPECT_EQ(relayed.rank(), 0);
+  EXPECT_EQ(relayed.cause(), "no third item");
+}
+
 TEST(ChildFailed, PutsTheFirstCauseOnTop) {
   const ChildFailed failed(
       {{.rank = 1, .kind = "signal", .signal = 9}, {.rank = 0, .kind = "RuntimeError", .message = "m"}});

@@ -46,6 +46,12 @@ RankLost::RankLost(int rank, std::string cause, const std::string& seen_in)
       cause_(std::move(cause)) {}
 RankLost::~RankLost() = default;
 
+RelayedError::RelayedError(std::string_view kind, int rank, std::string cause, const std::string& where)
+    : Error(kind, where + " on rank " + std::to_string(rank) + " failed: " + cause),
+      rank_(rank),
+      cause_(std::move(cause)) {}
+RelayedError::~RelayedError() = default;
+
 namespace {
 
 std::string describe(const RankFailure& failure) {

@@ -78,6 +78,22 @@ class LOCKSTEP_API RankLost : public Error {
   std::string cause_;
 };
 
+/// An error that `rank` met and told the others of, so that all end alike: what() names the rank, and `cause` is what
+/// it said itself.
+class LOCKSTEP_API RelayedError : public Error {
+ public:
+  /// @param kind  a string literal
+  RelayedError(std::string_view kind, int rank, std::string cause, const std::string& where);
+  ~RelayedError() override;
+
+  [[nodiscard]] int rank() const noexcept { return rank_; }
+  [[nodiscard]] const std::string& cause() const noexcept { return cause_; }
+
+ private:
+  int rank_;
+  std::string cause_;
+};
+
 /// One rank's outcome, as a launcher reports it.
 struct RankFailure {
   int rank = 0;

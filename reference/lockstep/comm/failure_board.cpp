@@ -35,7 +35,9 @@ bool is_time_out(const std::exception& error) {
 
 }  // namespace
 
-bool is_first_hand(const std::exception& error) noexcept { return dynamic_cast<const RankLost*>(&error) == nullptr; }
+bool is_first_hand(const std::exception& error) noexcept {
+  return dynamic_cast<const RankLost*>(&error) == nullptr && dynamic_cast<const RelayedError*>(&error) == nullptr;
+}
 
 struct FailureBoard::Sighting {
   ProcessState state = ProcessState::unknown;

@@ -26,7 +26,7 @@ struct FailureNote {
   bool operator==(const FailureNote&) const = default;
 };
 
-/// Whether a rank that ends with this error failed by itself, and did not merely lose a peer.
+/// Whether a rank that ends with this error failed by itself, and did not merely lose a peer or hear of its error.
 LOCKSTEP_API bool is_first_hand(const std::exception& error) noexcept;
 
 /// How a failing rank tells the others (design: a failing rank posts its reason, closes its groups, then exits; a rank

@@ -52,10 +52,11 @@ TEST(ProcessSighting, DoesNotGuessAboutOtherMachines) {
   EXPECT_EQ(state_of(id), ProcessState::unknown);
 }
 
-TEST(FailureBoard, AnErrorIsFirstHandUnlessItSaysThatAPeerWasLost) {
+TEST(FailureBoard, AnErrorIsFirstHandUnlessItIsAboutAPeer) {
   EXPECT_TRUE(is_first_hand(std::runtime_error("own")));
   EXPECT_TRUE(is_first_hand(Timeout("nobody knows why")));
   EXPECT_FALSE(is_first_hand(RankLost(1, "ended by signal 9", "barrier")));
+  EXPECT_FALSE(is_first_hand(RelayedError("IndexError", 0, "no third item", "reading for all")));
 }
 
 /// A world of boards over one store; all ranks are this process unless a test says otherwise.

@@ -38,9 +38,9 @@ struct ProfileKwargs {
   std::function<void(Profiler&)> on_trace_ready;       ///< after each cycle, and at the end if it is being recorded
   bool record_shapes = false;                          ///< of operators' inputs
   bool profile_memory = false;                         ///< allocations and frees
-  bool with_stack = false;
-  bool with_flops = false;  ///< estimated, of some operators
-  bool with_modules = false;
+  bool with_stack = false;                             ///< source lines of TorchScript; C++ has none to tell
+  bool with_flops = false;    ///< estimated, of some operators, in their argument `Flops`; records shapes as well
+  bool with_modules = false;  ///< the modules of TorchScript around an operator
   std::optional<std::string> output_trace_dir;  ///< for `profile_<rank>.json`, the last trace; none: no file
 
   /// Callables cannot be compared: two are equal when both are empty.

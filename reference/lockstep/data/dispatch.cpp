@@ -40,8 +40,8 @@ Value receive(const comm::ProcessGroup& group) {
       "ValueError",          "TypeError",   "IndexError", "KeyError",       "AttributeError",
       "NotImplementedError", "ImportError", "OSError",    "AssertionError", "DistributedOperationException"};
   const auto* const kind = std::ranges::find(kinds, announcement[kFailure].string());
-  throw Error(kind == kinds.end() ? "RuntimeError" : *kind,
-              c10::str(kWhere, ": rank 0, which reads for all ranks, failed: ", announcement[kMessage].string()));
+  throw RelayedError(kind == kinds.end() ? "RuntimeError" : *kind, /*rank=*/0, announcement[kMessage].string(),
+                     c10::str(kWhere, ": reading for all ranks"));
 }
 
 void require_tensors(const Value& batch) {

@@ -98,6 +98,18 @@ std::int64_t PreparedDataLoader::step_of(std::int64_t num_yielded, const Value& 
   return samples.integer() / *total;
 }
 
+namespace {
+
+void require_count(const char* name, std::int64_t count) {
+  if (count >= 0) return;
+  throw InvalidArgument({.where = fmt::format("load_state_dict('{}')", name),
+                         .expected = "0 or more",
+                         .got = std::to_string(count),
+                         .fix = "Load what state_dict() returned."});
+}
+
+}  // namespace
+
 void PreparedDataLoader::load_state_dict(const Value& state) {
   require_stateful("load_state_dict");
   const bool finished = state[kFinished].boolean();
@@ -105,6 +117,10 @@ void PreparedDataLoader::load_state_dict(const Value& state) {
   const auto& samples = state[kSamples];
   const auto iteration = state[kIteration].integer();
   const auto& generator = state[kGenerator];
+  for (const auto& [name, count] : {std::pair(kNumYielded, num_yielded), std::pair(kIteration, iteration),
+                                    std::pair(kSamples, samples.is_none() ? 0 : samples.integer())}) {
+    require_count(name, count);
+  }
   iteration_ = finished ? iteration + 1 : iteration;
   resume_at_ = finished ? 0 : step_of(num_yielded, samples);
   resume_order_ = finished || generator.is_none() ? at::Tensor() : generator.tensor();

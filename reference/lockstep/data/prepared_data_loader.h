@@ -94,7 +94,7 @@ class LOCKSTEP_API PreparedDataLoader {
   /// passes after it are whole. Also on another number of ranks, since the place is told in samples; where no step of
   /// theirs ends there, the last samples before it come again, with a warning.
   /// @throws AttributeError  without use_stateful_dataloader
-  /// @throws KeyError, TypeError  for a dict that state_dict() did not make
+  /// @throws KeyError, TypeError, InvalidArgument  for a dict that state_dict() did not make; nothing changes then
   void load_state_dict(const Value& state);
 
   /// The inner loader, and its accessors (DATA-075).

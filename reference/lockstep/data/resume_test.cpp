@@ -241,6 +241,19 @@ TEST(DATA_111, ASavedPassIsTakenUpAgainAfterBeingTakenUp) {
   EXPECT_EQ(drain_loader(*third), (Batches{{5}, {6}, {7}}));
 }
 
+TEST(DATA_111, APlaceThatIsNoneIsRefused) {
+  GradientState state;
+  const auto loader = prepared(8, 1, {}, state, kStateful);
+  const auto whole = loader->state_dict();
+  for (const auto* name : {"_num_yielded", "samples", "iteration"}) {
+    auto negative = whole;
+    negative.set(name, -1);
+    const auto text = message_of<InvalidArgument>([&] { loader->load_state_dict(negative); });
+    EXPECT_NE(text.find(name), std::string::npos) << text;
+  }
+  EXPECT_EQ(loader->state_dict(), whole);
+}
+
 // The order of a shuffle without a seed of its own is taken up too (case E3).
 TEST(CaseE3, AShuffledPassGoesOnWithTheItemsThatAreLeft) {
   for (const int world_size : {1, 2}) {

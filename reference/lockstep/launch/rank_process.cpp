@@ -60,7 +60,7 @@ void run_rank(const std::function<void()>& function, const state::Environment& e
   try {
     at::set_num_threads(1);  // its first act: a forked OpenMP team would hang in its first parallel region
     state::reset_process_rank();
-    const auto rank = state::RankContext::from(environment);
+    const auto rank = state::RankContext::for_process(environment);
     const state::StateScope scope(rank);
     const auto fail_with = [&](const std::exception& error) {
       write_report(report, std::string(kind_of(error)), brief(error));
@@ -76,6 +76,7 @@ void run_rank(const std::function<void()>& function, const state::Environment& e
     } catch (...) {
       fail_with(RuntimeError("an exception of unknown type"));
     }
+    state::reset_process_rank();  // what it still has to write is written with it
   } catch (const std::exception& error) {
     write_report(report, std::string(kind_of(error)), brief(error));
     code = 1;

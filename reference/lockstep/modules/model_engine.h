@@ -8,6 +8,8 @@
 
 namespace lockstep::modules {
 
+class SynchronisationScope;
+
 /// What a parallel technique does around a model's forward and backward. The model itself is unchanged; `Prepared`
 /// calls these, and the Accelerator calls those about backward.
 class LOCKSTEP_API ModelEngine {
@@ -20,24 +22,30 @@ class LOCKSTEP_API ModelEngine {
   /// After autograd has run; completes what it left, and finds what went wrong.
   virtual void after_backward() = 0;
 
-  /// Whether the next backward reduces gradients over the ranks (accumulation switches it off for a while).
-  [[nodiscard]] virtual bool synchronises_gradients() const = 0;
-  virtual void set_synchronises_gradients(bool on) = 0;
+  /// Whether the next backward reduces gradients over the ranks: it does but where a SynchronisationScope says no.
+  [[nodiscard]] bool synchronises_gradients() const noexcept;
+
+ private:
+  friend class SynchronisationScope;
+  std::vector<const SynchronisationScope*> scopes_;  // that live, in the order in which they began
 };
 
-/// Switches synchronisation off (or on) for a scope, and restores it.
+/// Switches synchronisation off (or on) while it lives. Of several the one that began last holds, in whatever order
+/// they end.
 class LOCKSTEP_API SynchronisationScope {
  public:
-  SynchronisationScope(ModelEngine& engine, bool on) : engine_(engine), before_(engine.synchronises_gradients()) {
-    engine_.set_synchronises_gradients(on);
-  }
-  ~SynchronisationScope() { engine_.set_synchronises_gradients(before_); }
+  SynchronisationScope(ModelEngine& engine, bool on) : engine_(engine), on_(on) { engine_.scopes_.push_back(this); }
+  ~SynchronisationScope() { std::erase(engine_.scopes_, this); }
   SynchronisationScope(const SynchronisationScope&) = delete;
   SynchronisationScope& operator=(const SynchronisationScope&) = delete;
 
+  [[nodiscard]] bool is_on() const noexcept { return on_; }
+
  private:
   ModelEngine& engine_;
-  bool before_;
+  bool on_;
 };
+
+inline bool ModelEngine::synchronises_gradients() const noexcept { return scopes_.empty() || scopes_.back()->is_on(); }
 
 }  // namespace lockstep::modules

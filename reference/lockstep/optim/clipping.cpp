@@ -40,6 +40,14 @@ std::vector<Tensors> grouped_gradients(const Tensors& parameters) {
   return groups;
 }
 
+void require(bool condition, const char* where, const char* expected, double got) {
+  if (condition) return;
+  throw InvalidArgument({.where = where,
+                         .expected = expected,
+                         .got = fmt::format("{}", got),
+                         .fix = "Gradients would be turned round, or become NaN."});
+}
+
 /// The norm of the norms. @return [], on the first group's device
 at::Tensor total_norm(const std::vector<Tensors>& groups, double norm_type) {
   Tensors norms;
@@ -54,6 +62,8 @@ at::Tensor total_norm(const std::vector<Tensors>& groups, double norm_type) {
 }  // namespace
 
 double clip_grad_norm_(const Tensors& parameters, double max_norm, double norm_type, bool error_if_nonfinite) {
+  require(max_norm >= 0, "clip_grad_norm_(max_norm)", "0 or more", max_norm);
+  require(!std::isnan(norm_type), "clip_grad_norm_(norm_type)", "a number or infinity", norm_type);
   const at::NoGradGuard no_grad;
   const auto groups = grouped_gradients(parameters);
   if (groups.empty()) return 0.0;
@@ -72,6 +82,7 @@ double clip_grad_norm_(const Tensors& parameters, double max_norm, double norm_t
 }
 
 void clip_grad_value_(const Tensors& parameters, double clip_value) {
+  require(clip_value >= 0, "clip_grad_value_(clip_value)", "0 or more", clip_value);
   const at::NoGradGuard no_grad;
   for (const auto& group : grouped_gradients(parameters)) {
     at::_foreach_clamp_min_(group, -clip_value);

@@ -17,6 +17,7 @@ namespace lockstep::optim {
 ///
 /// @param norm_type  of the p-norm; infinity: the largest absolute value
 /// @return the norm before clipping, 0 without any gradient. It is computed in the gradients' dtype
+/// @throws InvalidArgument  for a max_norm that is negative or NaN, and a norm_type that is NaN
 /// @throws RuntimeError  if `error_if_nonfinite` and the norm is infinite or NaN; the gradients are as they were then.
 ///                       Otherwise they become NaN or 0, as the scale does
 /// @clause ACC-040
@@ -26,6 +27,7 @@ LOCKSTEP_API double clip_grad_norm_(const std::vector<at::Tensor>& parameters, d
                                     bool error_if_nonfinite = false);
 
 /// Clamps each element of the gradients to [-clip_value, clip_value], in place.
+/// @throws InvalidArgument  for a clip_value that is negative or NaN
 /// @clause ACC-041
 LOCKSTEP_API void clip_grad_value_(const std::vector<at::Tensor>& parameters, double clip_value);
 

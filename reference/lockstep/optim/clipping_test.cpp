@@ -111,5 +111,19 @@ TEST(ACC_041, ClampsEveryElement) {
   EXPECT_NO_THROW(clip_grad_value_({at::zeros({1})}, 1.0));
 }
 
+// Case by case PyTorch turns gradients round, or fills them with NaN, without a word.
+TEST(Clipping, LimitsThatAreNoneAreRefusedAndLeaveTheGradients) {
+  const double nan = std::numeric_limits<double>::quiet_NaN();
+  const auto parameter = parameter_with_gradient(at::arange(6, 10, 2, at::kFloat));
+  for (const double limit : {-1.0, nan}) {
+    EXPECT_THROW(clip_grad_norm_({parameter}, limit), InvalidArgument) << limit;
+    EXPECT_THROW(clip_grad_value_({parameter}, limit), InvalidArgument) << limit;
+  }
+  EXPECT_THROW(clip_grad_norm_({parameter}, 1.0, nan), InvalidArgument);
+  EXPECT_TRUE(parameter.grad().equal(at::arange(6, 10, 2, at::kFloat)));
+  EXPECT_EQ(clip_grad_norm_({parameter}, kInfinity), 10.0) << "to measure alone";
+  EXPECT_TRUE(parameter.grad().equal(at::arange(6, 10, 2, at::kFloat)));
+}
+
 }  // namespace
 }  // namespace lockstep::optim

@@ -49,8 +49,17 @@ Value Scheduler::state_dict() const {
 
 void Scheduler::load_state_dict(const Value& state) {
   static_cast<void>(state["last_epoch"]);  // throws without it
-  auto fields = StateFields::to_read(state);
-  visit_all(fields);
+  const auto before = state_dict();
+  const auto take = [this](const Value& from) {
+    auto fields = StateFields::to_read(from);
+    visit_all(fields);
+  };
+  try {
+    take(state);
+  } catch (...) {
+    take(before);
+    throw;
+  }
 }
 
 LambdaLr::LambdaLr(std::shared_ptr<torch::optim::Optimizer> optimizer, const LrLambda& lambda)

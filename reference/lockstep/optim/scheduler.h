@@ -54,8 +54,10 @@ class LOCKSTEP_API Scheduler {
   /// to the optimizer.
   [[nodiscard]] Value state_dict() const;
   /// Takes over position, counts and settings; settings that the dict lacks stay, and the optimizer is not touched.
-  /// @throws KeyError   without `last_epoch`
-  /// @throws TypeError  for an entry of another kind than the setting's
+  /// When it throws, all is as it was.
+  /// @throws KeyError         without `last_epoch`
+  /// @throws TypeError        for an entry of another kind than the setting's
+  /// @throws InvalidArgument  for a list of another length
   void load_state_dict(const Value& state);
 
   // What schedules that are made of others need.

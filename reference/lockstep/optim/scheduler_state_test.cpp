@@ -7,6 +7,7 @@
 #include "lockstep/optim/learning_rates.h"
 #include "lockstep/optim/one_cycle_lr.h"
 #include "lockstep/optim/schedules.h"
+#include "run_ranks.h"
 
 // A schedule goes on from a saved state as if it had never stopped.
 namespace lockstep::optim {
@@ -100,6 +101,28 @@ TEST(SchedulerState, WhatIsNoStateIsRefused) {
   auto too_few = composed->state_dict();
   too_few.set("_schedulers", Value::list({schedule.state_dict()}));
   EXPECT_THROW(composed->load_state_dict(too_few), InvalidArgument);
+}
+
+TEST(SchedulerState, WhatCannotBeReadToItsEndChangesNothing) {
+  StepLr schedule(sgd(), 2);
+  const auto before = schedule.state_dict();
+  auto state = StepLr(sgd(), 7, 0.5).state_dict();
+  state.set("last_epoch", 5);
+  state.set("gamma", "half");
+  const auto text = test::message_of<TypeError>([&] { schedule.load_state_dict(state); });
+  EXPECT_NE(text.find("load_state_dict('gamma')"), std::string::npos) << text;
+  EXPECT_EQ(schedule.state_dict(), before);
+
+  const auto composed = warmed_up_cosine(sgd());
+  const auto whole = composed->state_dict();
+  auto half = warmed_up_cosine(sgd())->state_dict();
+  half.set("last_epoch", 3);
+  auto parts = half["_schedulers"].items();
+  parts[0].set("last_epoch", 3);
+  parts[1].set("last_epoch", "three");
+  half.set("_schedulers", Value::list(parts));
+  EXPECT_THROW(composed->load_state_dict(half), TypeError);
+  EXPECT_EQ(composed->state_dict(), whole);
 }
 
 }  // namespace

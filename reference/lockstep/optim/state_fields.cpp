@@ -9,7 +9,13 @@ namespace lockstep::optim {
 template <typename Field, typename ToValue, typename FromValue>
 void StateFields::transfer(const char* name, Field& field, ToValue to_value, FromValue from_value) {
   if (!is_reading()) return write(name, to_value(field));
-  if (const auto* found = read(name)) field = from_value(*found);
+  const auto* found = read(name);
+  if (found == nullptr) return;
+  try {
+    field = from_value(*found);
+  } catch (const TypeError& error) {
+    throw TypeError({.where = fmt::format("load_state_dict('{}')", name), .got = error.what()});
+  }
 }
 
 namespace {

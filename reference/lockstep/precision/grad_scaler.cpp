@@ -10,6 +10,7 @@
 #include <torch/optim/optimizer.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -27,6 +28,16 @@ void require(bool condition, const char* option, const char* expected, double go
                         .expected = expected,
                         .got = fmt::format("{}", got),
                         .fix = "Leave it out for its default."});
+}
+
+const config::GradScalerKwargs& valid(const config::GradScalerKwargs& kwargs) {
+  const auto is_float = [](double scale) { return scale > 0 && scale <= std::numeric_limits<float>::max(); };
+  require(is_float(kwargs.init_scale), "init_scale", "a positive number that float32 holds", kwargs.init_scale);
+  require(kwargs.growth_factor > 1, "growth_factor", "more than 1", kwargs.growth_factor);
+  require(kwargs.backoff_factor > 0 && kwargs.backoff_factor < 1, "backoff_factor", "more than 0 and less than 1",
+          kwargs.backoff_factor);
+  require(kwargs.growth_interval >= 1, "growth_interval", "at least 1", kwargs.growth_interval);
+  return kwargs;
 }
 
 // What the kernel takes in one call: dense tensors of one device and dtype.
@@ -52,13 +63,10 @@ GradientGroups groups_of_gradients(torch::optim::Optimizer& optimizer) {
 }  // namespace
 
 GradScaler::GradScaler(const config::GradScalerKwargs& kwargs, c10::Device device, comm::ProcessGroup shards)
-    : kwargs_(kwargs),
+    : kwargs_(valid(kwargs)),
       shards_(std::move(shards)),
       scale_(at::scalar_tensor(kwargs.init_scale, at::TensorOptions(at::kFloat).device(device))),
-      growth_tracker_(at::scalar_tensor(0, at::TensorOptions(at::kInt).device(device))) {
-  require(kwargs.growth_factor > 1, "growth_factor", "more than 1", kwargs.growth_factor);
-  require(kwargs.backoff_factor < 1, "backoff_factor", "less than 1", kwargs.backoff_factor);
-}
+      growth_tracker_(at::scalar_tensor(0, at::TensorOptions(at::kInt).device(device))) {}
 
 void GradScaler::share_with(const torch::optim::Optimizer& optimizer) { progress_[&optimizer].is_awaited = true; }
 void GradScaler::forget_optimizers() { progress_.clear(); }
@@ -137,6 +145,7 @@ bool GradScaler::step(torch::optim::Optimizer& optimizer, const optim::LossClosu
   }
   if (progress.stage == Stage::ready) unscale_(optimizer);
   if (!progress.found_inf.defined()) {
+    progress.stage = Stage::ready;  // as if this step had not been asked for
     throw AssertionError({.where = "step",
                           .expected = "a gradient to check for overflow",
                           .got = "no gradient on any parameter of the optimizer",
@@ -191,11 +200,17 @@ void GradScaler::load_state_dict(const Value& state) {
                         .got = "an empty one",
                         .fix = "It was saved from a scaler that was not enabled."});
   }
-  kwargs_.growth_factor = state["growth_factor"].number();
-  kwargs_.backoff_factor = state["backoff_factor"].number();
-  kwargs_.growth_interval = static_cast<int>(state["growth_interval"].integer());
-  scale_.fill_(state["scale"].number());
-  growth_tracker_.fill_(state["_growth_tracker"].integer());
+  auto loaded = kwargs_;
+  loaded.init_scale = state["scale"].number();
+  loaded.growth_factor = state["growth_factor"].number();
+  loaded.backoff_factor = state["backoff_factor"].number();
+  loaded.growth_interval = static_cast<int>(state["growth_interval"].integer());
+  const auto growth_tracker = state["_growth_tracker"].integer();
+  static_cast<void>(valid(loaded));  // and nothing is taken over from a state that is none
+  scale_.fill_(loaded.init_scale);
+  growth_tracker_.fill_(growth_tracker);
+  loaded.init_scale = kwargs_.init_scale;
+  kwargs_ = loaded;
 }
 
 }  // namespace lockstep::precision

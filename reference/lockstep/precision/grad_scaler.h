@@ -20,8 +20,9 @@ namespace lockstep::precision {
 /// 65536; the second step is left out and leaves 32768.
 ///
 /// An iteration is over once every optimizer that shares the scaler has stepped, or when one of them steps again after
-/// a new backward; only then does the scale change. The gradients of one iteration are divided by the scale that they were
-/// multiplied by; those that an optimizer gathers over several iterations need a scale that does not change meanwhile. Each optimizer skips on its own: only those with an overflow among their gradients do.
+/// a new backward; only then does the scale change. The gradients of one iteration are divided by the scale that they
+/// were multiplied by; those that an optimizer gathers over several iterations need a scale that does not change
+/// meanwhile. Each optimizer skips on its own: only those with an overflow among their gradients do.
 ///
 /// @clause AMP-007, AMP-008, AMP-012, ACC-023..026, ACC-042, KW-012
 /// @source Micikevicius et al. 2018, Mixed precision training, section 3.2; PyTorch, torch.amp.GradScaler
@@ -30,7 +31,8 @@ class LOCKSTEP_API GradScaler final : public optim::GradientScaler {
   /// @param shards  ranks that hold parts of the same gradients: they agree on whether there was an overflow, and so
   ///                skip together; all of them unscale the same optimizers in the same order. None: gradients are whole
   ///                on this rank (DDP's are equal on all ranks, and need no agreement)
-  /// @throws AssertionError  unless growth_factor > 1 and backoff_factor < 1
+  /// @throws AssertionError  unless 0 < init_scale, which float32 holds, 1 < growth_factor, 0 < backoff_factor < 1 and
+  ///                         1 <= growth_interval
   explicit GradScaler(const config::GradScalerKwargs& kwargs = {}, c10::Device device = c10::kCPU,
                       comm::ProcessGroup shards = {});
 
@@ -57,7 +59,9 @@ class LOCKSTEP_API GradScaler final : public optim::GradientScaler {
 
   /// {scale, growth_factor, backoff_factor, growth_interval, _growth_tracker}: PyTorch's names. {} when not enabled.
   [[nodiscard]] Value state_dict() const;
-  /// Without effect when not enabled. @throws RuntimeError  for {}, the state of a scaler that was not enabled
+  /// Without effect when not enabled, or when it throws.
+  /// @throws RuntimeError    for {}, the state of a scaler that was not enabled
+  /// @throws AssertionError  for values that the constructor refuses
   void load_state_dict(const Value& state);
 
  private:

@@ -100,6 +100,9 @@ TEST(ACC_025, AStepWithoutAnyGradientIsRefused) {
   GradScaler scaler;
   Trained trained;
   EXPECT_THROW(scaler.step(trained.optimizer), AssertionError);
+  trained.backward(scaler, 1);  // it was as if nobody had asked
+  EXPECT_TRUE(scaler.step(trained.optimizer));
+  EXPECT_EQ(trained.value(), -1);
 }
 
 // Scale 8: the second optimizer would be unscaled twice and move by 0.125.
@@ -246,9 +249,12 @@ TEST(KW_012, AScalerThatIsNotEnabledLeavesEverythingAlone) {
   EXPECT_NO_THROW(scaler.load_state_dict(Value::dict({})));
 }
 
-TEST(KW_012, FactorsThatGoTheWrongWayAreRefused) {
-  EXPECT_THROW(GradScaler({.growth_factor = 1}), AssertionError);
-  EXPECT_THROW(GradScaler({.backoff_factor = 1}), AssertionError);
+TEST(KW_012, WhatCannotScaleIsRefused) {
+  const std::vector<config::GradScalerKwargs> refused = {
+      {.growth_factor = 1},   {.growth_factor = kNan},   {.backoff_factor = 1}, {.backoff_factor = 0},
+      {.backoff_factor = -1}, {.init_scale = 0},         {.init_scale = -2},    {.init_scale = kNan},
+      {.init_scale = 1e39},   {.init_scale = kInfinity}, {.growth_interval = 0}};
+  for (std::size_t i = 0; i < refused.size(); ++i) EXPECT_THROW(GradScaler{refused[i]}, AssertionError) << i;
 }
 
 TEST(GradScaler, ASavedStateGoesOn) {
@@ -264,6 +270,16 @@ TEST(GradScaler, ASavedStateGoesOn) {
   iterate(second, trained, 1);
   EXPECT_EQ(second.get_scale(), 16);
   EXPECT_THROW(second.load_state_dict(Value::dict({})), RuntimeError);
+}
+
+TEST(GradScaler, AStateThatIsNoneChangesNothing) {
+  GradScaler scaler;
+  const auto before = scaler.state_dict();
+  auto negative = GradScaler({.init_scale = 4, .growth_factor = 3}).state_dict();
+  negative.set("scale", -1.0);
+  EXPECT_THROW(scaler.load_state_dict(negative), AssertionError);
+  EXPECT_THROW(scaler.load_state_dict(Value::dict({{"growth_factor", 3.0}, {"scale", 4.0}})), KeyError);
+  EXPECT_EQ(scaler.state_dict(), before);
 }
 
 TEST(AMP_012, RanksThatHoldShardsAgreeOnAnOverflow) {

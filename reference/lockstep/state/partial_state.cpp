@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
+#include "lockstep/base/duration.h"
 #include "lockstep/base/error.h"
 #include "lockstep/base/logging.h"
 #include "lockstep/comm/backend_name.h"
@@ -94,6 +95,7 @@ void wait_until_all_are_connected(comm::Store store, const PartialStateData& sta
 
 std::shared_ptr<PartialStateData> make_world(RankContext& rank, const PartialStateOptions& options) {
   const auto& environment = rank.environment();
+  if (options.timeout) require_positive("PartialState(timeout)", *options.timeout);
   auto state = std::make_shared<PartialStateData>();
   state->placement = place_rank(rank, options);
   const auto& placement = state->placement;

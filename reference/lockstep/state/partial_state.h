@@ -29,7 +29,7 @@ struct PartialStateOptions {
 class LOCKSTEP_API PartialState {
  public:
   /// @throws Timeout          naming the ranks that never arrived
-  /// @throws InvalidArgument  as place() does
+  /// @throws InvalidArgument  for a timeout that is not positive, and as place() does
   explicit PartialState(const PartialStateOptions& options = {});
 
   [[nodiscard]] int num_processes() const;

@@ -21,11 +21,16 @@ std::mutex process_rank_mutex;
 std::shared_ptr<RankContext> process_rank;
 std::atomic<RankContext*> found_process_rank{nullptr};  // what process_rank holds, for RankContext::find
 
+// With the mutex held.
+void make_process_wide(std::shared_ptr<RankContext> rank) {
+  process_rank = std::move(rank);
+  found_process_rank = process_rank.get();
+}
+
 std::shared_ptr<RankContext> process_wide_rank() {
   const std::lock_guard lock(process_rank_mutex);
   if (!process_rank) {
-    process_rank = RankContext::from(Environment::of_process());
-    found_process_rank = process_rank.get();
+    make_process_wide(RankContext::from(Environment::of_process()));
     for (const auto& warning : unknown_variable_warnings(process_rank->environment())) log::warning(warning);
   }
   return process_rank;
@@ -63,6 +68,13 @@ std::shared_ptr<RankContext> RankContext::from(Environment environment) {
   std::shared_ptr<RankContext> rank(new RankContext(std::move(environment)));
   const auto placement = place(rank->environment_, {});
   rank->account_ = make_account(placement.world.rank, rank->environment_, rank->trace_);
+  return rank;
+}
+
+std::shared_ptr<RankContext> RankContext::for_process(Environment environment) {
+  auto rank = from(std::move(environment));
+  const std::lock_guard lock(process_rank_mutex);
+  make_process_wide(rank);
   return rank;
 }
 
@@ -104,7 +116,13 @@ std::thread RankContext::start_thread(std::function<void()> run) {
 
 void RankContext::report_failure(const std::exception& error) noexcept {
   if (!partial || !partial->failures) return;
-  if (comm::is_first_hand(error)) {
+  if (const auto* relayed = dynamic_cast<const RelayedError*>(&error)) {
+    // In its name, for this rank may be the first whose end is noticed.
+    partial->failures->post({.rank = relayed->rank(),
+                             .kind = std::string(kind_of(error)),
+                             .message = relayed->cause(),
+                             .step = account_->stamp().step});
+  } else if (comm::is_first_hand(error)) {
     partial->failures->post({.rank = partial->placement.world.rank,
                              .kind = std::string(kind_of(error)),
                              .message = brief(error),

@@ -30,6 +30,8 @@ class LOCKSTEP_API RankContext : public interpose::RankLocal, public std::enable
  public:
   /// A rank that finds its peers as its environment says.
   static std::shared_ptr<RankContext> from(Environment environment);
+  /// The same, from now on the process-wide one: of threads that the user starts, too.
+  static std::shared_ptr<RankContext> for_process(Environment environment);
   /// A rank that is a thread: its peers share `store`, and its generator is its own.
   static std::shared_ptr<RankContext> for_thread(World world, comm::Store store, Environment environment);
   ~RankContext() override;

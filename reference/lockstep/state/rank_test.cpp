@@ -35,6 +35,20 @@ TEST(STATE_102, BetweenProcesses) {
   });
 }
 
+// Threads that the user starts belong to the process's rank like any other, and must not meet the ranks anew.
+TEST(STATE_102, OnAllThreadsOfAProcess) {
+  run_ranks(2, [] {
+    const PartialState state;
+    RankContext* elsewhere = nullptr;
+    std::thread([&elsewhere] {
+      const PartialState same;
+      elsewhere = &same.rank();
+      EXPECT_EQ(same.num_processes(), 2);
+    }).join();
+    EXPECT_EQ(elsewhere, &state.rank());
+  });
+}
+
 TEST(STATE_109, TheLaunchersLocalIndexIsTheRank) {
   run_ranks(2, [] {
     const PartialState state;

@@ -68,6 +68,12 @@ std::int64_t Arguments::integer(const std::string& name, std::optional<std::int6
   return required(name, optional_integer(name), otherwise);
 }
 
+std::int64_t Arguments::length(const std::string& name) {
+  const auto found = integer(name);
+  if (found < 0) refuse(name, "0 or more");
+  return found;
+}
+
 int Arguments::small_integer(const std::string& name, int otherwise) {
   return required(name, optional_small_integer(name), std::optional(otherwise));
 }

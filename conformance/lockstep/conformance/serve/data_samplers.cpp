@@ -13,13 +13,13 @@ namespace lockstep::conformance {
 namespace {
 
 std::shared_ptr<data::BatchSampler> batches_from(Arguments& arguments) {
-  const auto size = arguments.optional_integer("n");
+  const bool has_length = arguments.optional_integer("n").has_value();
   const auto batch_size = arguments.integer("b", 1);
   const bool drop_last = arguments.flag("drop_last", false);
   if (auto listed = listed_batches_from(arguments)) return listed;
-  if (!size) arguments.refuse("n", "n, or batches");
-  return std::make_shared<data::SamplerBatches>(std::make_shared<data::SequentialSampler>(*size), batch_size,
-                                                drop_last);
+  if (!has_length) arguments.refuse("n", "n, or batches");
+  return std::make_shared<data::SamplerBatches>(std::make_shared<data::SequentialSampler>(arguments.length("n")),
+                                                batch_size, drop_last);
 }
 
 Json pass_over(data::BatchSampler& batches) {
@@ -132,7 +132,7 @@ Json data_shard(Arguments& arguments, const Case& of) {
 Json data_iterable_shard(Arguments& arguments, const Case& of) {
   const auto shards = arguments.optional_integer("shards");
   StreamShardPlan plan;
-  plan.stream = {.size = arguments.integer("n"),
+  plan.stream = {.size = arguments.length("n"),
                  .is_sized = arguments.flag("sized", true),
                  .logs_epochs = arguments.flag("epoch_log", false),
                  .generator_seed = arguments.optional_integer("dataset_generator")};
@@ -145,7 +145,7 @@ Json data_iterable_shard(Arguments& arguments, const Case& of) {
 }
 
 Json data_seedable_sampler(Arguments& arguments, const Case& /*of*/) {
-  const auto size = arguments.integer("n");
+  const auto size = arguments.length("n");
   const auto data_seed = arguments.optional_integer("data_seed");
   data::RandomSamplerOptions options{.replacement = arguments.flag("replacement", false),
                                      .num_samples = arguments.optional_integer("num_samples")};

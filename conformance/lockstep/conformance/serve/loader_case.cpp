@@ -71,7 +71,7 @@ class CountedStream final : public data::IterableDataset {
 /// The fields of a LOADER that say which items go together.
 struct Batching {
   explicit Batching(Arguments& arguments)
-      : size(arguments.integer("n")),
+      : size(arguments.length("n")),
         batch_size(arguments.optional_integer("b", 1)),
         drop_last(arguments.flag("drop_last", false)),
         shuffle(arguments.flag("shuffle", false)),

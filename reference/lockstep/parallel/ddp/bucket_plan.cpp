@@ -11,12 +11,6 @@ namespace lockstep::parallel {
 
 BucketLimits bucket_limits(int bucket_cap_mb) {
   constexpr std::int64_t kMiB = 1 << 20;
-  if (bucket_cap_mb < 1) {
-    throw InvalidArgument({.where = "bucket_cap_mb",
-                           .expected = "at least 1 MiB",
-                           .got = std::to_string(bucket_cap_mb),
-                           .fix = "Leave it out for buckets of 25 MiB."});
-  }
   const bool is_default = bucket_cap_mb == config::DistributedDataParallelKwargs{}.bucket_cap_mb;
   if (!is_default) return {.first_bytes = bucket_cap_mb * kMiB, .other_bytes = bucket_cap_mb * kMiB};
   return {.first_bytes = kMiB, .other_bytes = 25 * kMiB};

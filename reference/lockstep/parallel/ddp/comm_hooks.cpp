@@ -118,20 +118,14 @@ at::ScalarType dtype_of(DdpCommunicationHookType type) {
   return type == DdpCommunicationHookType::fp16 ? at::kHalf : at::kBFloat16;
 }
 
+}  // namespace
+
 bool is_power_sgd(DdpCommunicationHookType type) {
   return type == DdpCommunicationHookType::power_sgd || type == DdpCommunicationHookType::batched_power_sgd;
 }
 
-}  // namespace
-
 CommHooks::CommHooks(comm::ProcessGroup group, const config::DistributedDataParallelKwargs& kwargs)
     : group_(std::move(group)), hook_(kwargs.comm_hook), wrapper_(kwargs.comm_wrapper) {
-  if (is_power_sgd(wrapper_)) {
-    throw InvalidArgument({.where = "DistributedDataParallelKwargs(comm_wrapper)",
-                           .expected = "no, fp16 or bf16",
-                           .got = "PowerSGD, which wraps no other hook",
-                           .fix = "Pass it as comm_hook."});
-  }
   if (is_power_sgd(hook_)) power_sgd_ = std::make_shared<PowerSgd>(group_, kwargs.comm_state_option);
 }
 

@@ -13,6 +13,8 @@ namespace lockstep::parallel {
 
 class PowerSgd;
 
+bool is_power_sgd(config::DdpCommunicationHookType type);
+
 /// Makes the hooks by which a model's reducers communicate their buckets. What a hook remembers from step to step
 /// belongs to the model, and survives a change of reducer.
 ///
@@ -20,8 +22,7 @@ class PowerSgd;
 /// @source PyTorch, torch.distributed.algorithms.ddp_comm_hooks
 class CommHooks {
  public:
-  /// @throws InvalidArgument  for a wrapper that is no dtype, and for a PowerSGD that would start before buckets are
-  ///                          final although it keeps something per bucket
+  /// @param kwargs  valid (valid_kwargs.h)
   CommHooks(comm::ProcessGroup group, const config::DistributedDataParallelKwargs& kwargs);
 
   /// A hook for one reducer; nullptr: none is asked for.

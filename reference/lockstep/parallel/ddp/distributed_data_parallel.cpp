@@ -17,6 +17,7 @@
 #include "lockstep/parallel/ddp/bucket_plan.h"
 #include "lockstep/parallel/ddp/comm_hooks.h"
 #include "lockstep/parallel/ddp/trained_parameters.h"
+#include "lockstep/parallel/ddp/valid_kwargs.h"
 #include "lockstep/parallel/ddp/verify_parameters.h"
 
 namespace lockstep::parallel {
@@ -74,12 +75,7 @@ DistributedDataParallel::DistributedDataParallel(std::shared_ptr<torch::nn::Modu
       hooks_(std::make_unique<CommHooks>(group_, kwargs)),
       divisor_(group_.size()),
       parts_(std::make_unique<Parts>()) {
-  if (kwargs_.dim != 0) {
-    throw NotSupported({.where = "DistributedDataParallelKwargs(dim)",
-                        .expected = "0, the dimension along which batches are shared out",
-                        .got = fmt::format("{}", kwargs_.dim),
-                        .fix = "Leave dim out, and let batches have their samples along dimension 0."});
-  }
+  require_valid(kwargs_);
   parts_->trained = trained_parameters(*model_);
   verify_parameters(*model_, group_);
   if (parts_->trained.empty()) {
@@ -114,7 +110,7 @@ void DistributedDataParallel::rebuild_buckets() {
 }
 
 void DistributedDataParallel::before_forward() {
-  if (!at::GradMode::is_enabled() || !synchronises_) return;
+  if (!at::GradMode::is_enabled() || !synchronises_gradients()) return;
   const bool takes_buffers = kwargs_.broadcast_buffers && model_->is_training();
   const int root = join_ == nullptr ? 0 : agree({.has_forward = true, .takes_buffers = takes_buffers});
   parts_->reducer->prepare_for_forward();
@@ -148,7 +144,7 @@ void DistributedDataParallel::end_learning() {
 
 void DistributedDataParallel::after_forward(const std::vector<at::Tensor>& outputs) {
   has_seen_forward_ |= at::GradMode::is_enabled();
-  if (!at::GradMode::is_enabled() || !synchronises_) return;
+  if (!at::GradMode::is_enabled() || !synchronises_gradients()) return;
   if (join_ != nullptr && !join_->is_pending(*this)) agree({.has_forward = false});
   if (parts_->graph == StaticGraph::unknown) begin_learning();
   for (const auto& parameter : parts_->trained) parameter.ready->store(false, std::memory_order_relaxed);
@@ -178,7 +174,7 @@ void DistributedDataParallel::warn_of_local_gradients() {
 
 void DistributedDataParallel::after_backward() {
   if (!has_seen_forward_) warn_of_local_gradients();
-  if (!expects_backward_ || !synchronises_) return;
+  if (!expects_backward_ || !synchronises_gradients()) return;
   const auto missing = names_without_gradient();
   if (missing.size() == parts_->trained.size()) return;  // the loss was another model's
   expects_backward_ = false;

@@ -26,12 +26,11 @@ class CommHooks;
 /// Construction makes all ranks equal: parameters and buffers become rank 0's. After a backward every rank holds the
 /// same gradients, the mean of the ranks' local ones; unequal local batches therefore weigh alike (DDP-003).
 ///
-/// @throws InvalidArgument     for communication hooks that contradict themselves (comm_hooks.h)
-/// @throws NotSupported        for a `dim` other than 0
+/// @throws InvalidArgument, NotSupported  for options that are not valid (valid_kwargs.h)
 /// @throws RuntimeError        if no parameter requires a gradient
 /// @throws CollectiveMismatch  on every rank, if the ranks' models differ in their parameters' names, shapes, dtypes,
-/// or in
-///                             which of them are frozen
+/// or
+///                             in which of them are frozen
 /// @clause DDP-001..012
 /// @source Li et al. 2020, PyTorch Distributed, section 3; PyTorch, DistributedDataParallel
 class LOCKSTEP_API DistributedDataParallel final : public modules::ModelEngine {
@@ -44,9 +43,6 @@ class LOCKSTEP_API DistributedDataParallel final : public modules::ModelEngine {
   void after_forward(const std::vector<at::Tensor>& outputs) override;
   /// @throws RuntimeError  if parameters took no part in this backward and find_unused_parameters is off, naming them
   void after_backward() override;
-
-  [[nodiscard]] bool synchronises_gradients() const override { return synchronises_; }
-  void set_synchronises_gradients(bool on) override { synchronises_ = on; }
 
   /// Names of the parameters in each bucket, in the order in which buckets are reduced.
   [[nodiscard]] std::vector<std::vector<std::string>> buckets() const;
@@ -83,7 +79,6 @@ class LOCKSTEP_API DistributedDataParallel final : public modules::ModelEngine {
   comm::ProcessGroup group_;
   config::DistributedDataParallelKwargs kwargs_;
   std::unique_ptr<CommHooks> hooks_;
-  bool synchronises_ = true;
   bool expects_backward_ = false;
   bool has_seen_forward_ = false;  // that records a gradient
   bool has_warned_ = false;

@@ -36,15 +36,7 @@ void orthogonalize_by_gram_schmidt(const at::Tensor& matrices, double epsilon) {
 }  // namespace
 
 PowerSgd::PowerSgd(comm::ProcessGroup group, const config::PowerSgdOptions& options)
-    : group_(std::move(group)), options_(options), seeds_(options.random_seed) {
-  const bool keeps_something = options.use_error_feedback || options.warm_start;
-  if (keeps_something && options.start_powerSGD_iter <= 1) {
-    throw InvalidArgument({.where = "PowerSGD(start_powerSGD_iter)",
-                           .expected = "more than 1 with use_error_feedback or warm_start",
-                           .got = fmt::format("{}", options.start_powerSGD_iter),
-                           .fix = "Buckets are made anew after the first iteration; start later."});
-  }
-}
+    : group_(std::move(group)), options_(options), seeds_(options.random_seed) {}
 
 void PowerSgd::reduce(const Bucket& bucket, Granularity granularity) {
   if (iteration_ < options_.start_powerSGD_iter) {

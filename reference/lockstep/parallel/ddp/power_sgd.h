@@ -38,8 +38,7 @@ class PowerSgd {
     bucket,  ///< the buffer as one square matrix, filled up with zeroes
   };
 
-  /// @throws InvalidArgument  if it starts before the second iteration, at which buckets are made anew, although error
-  ///                          feedback or warm start keep something per bucket
+  /// @param options  valid (valid_kwargs.h)
   PowerSgd(comm::ProcessGroup group, const config::PowerSgdOptions& options);
 
   /// Replaces the bucket's values by their mean over the ranks, exactly or by low rank. Blocks until all ranks have

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 
+#include "lockstep/base/atomic_file.h"
 #include "lockstep/base/error.h"
 #include "lockstep/sim/world/run_folder.h"
 

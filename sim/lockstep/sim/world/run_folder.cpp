@@ -1,18 +1,16 @@
 #include "lockstep/sim/world/run_folder.h"
 
-#include <fcntl.h>
 #include <unistd.h>
 
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <regex>
 
+#include "lockstep/base/atomic_file.h"
 #include "lockstep/base/error.h"
-#include "lockstep/launch/descriptor.h"
 #include "lockstep/sim/report/html_report.h"
 
 namespace lockstep::sim {
@@ -22,15 +20,6 @@ constexpr std::string_view kAside = ".part";
 constexpr auto kVerdictName = "verdict.json";
 constexpr auto kReportName = "report.html";
 
-[[noreturn]] void fail(const std::filesystem::path& path) {
-  throw FileError("sim: cannot write " + path.string() + ": " + std::strerror(errno));
-}
-
-void flush_to_disk(const std::filesystem::path& path, int flags) {
-  const launch::Descriptor file(open(path.c_str(), flags | O_CLOEXEC));
-  if (!file || fsync(file.number()) != 0) fail(path);
-}
-
 // "rank0.log.part" is left of a run that was killed.
 bool is_of_a_run(std::string name) {
   if (name.ends_with(kAside)) name.resize(name.size() - kAside.size());
@@ -39,22 +28,6 @@ bool is_of_a_run(std::string name) {
 }
 
 }  // namespace
-
-void put_in_place(const std::filesystem::path& aside, const std::filesystem::path& path) {
-  flush_to_disk(aside, O_WRONLY);
-  if (std::rename(aside.c_str(), path.c_str()) != 0) fail(path);
-  const auto folder = path.parent_path();
-  flush_to_disk(folder.empty() ? "." : folder, O_RDONLY | O_DIRECTORY);
-}
-
-void write_file(const std::filesystem::path& path, std::string_view content) {
-  const std::filesystem::path aside = path.string() + std::string(kAside);
-  std::ofstream file(aside, std::ios::binary);
-  file << content;
-  file.close();
-  if (!file) fail(aside);
-  put_in_place(aside, path);
-}
 
 std::string log_name_of(int rank) { return "rank" + std::to_string(rank) + ".log"; }
 

@@ -2,19 +2,10 @@
 
 #include <filesystem>
 #include <string>
-#include <string_view>
 
 #include "lockstep/sim/world/launch.h"
 
 namespace lockstep::sim {
-
-/// Gives a file that was written aside its name, once its bytes are on the disk: whoever sees the name sees all of it.
-/// @throws FileError
-void put_in_place(const std::filesystem::path& aside, const std::filesystem::path& path);
-
-/// Writes a whole file in that way, in a folder that exists.
-/// @throws FileError
-void write_file(const std::filesystem::path& path, std::string_view content);
 
 /// "rank0.log"
 std::string log_name_of(int rank);

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 
+#include "lockstep/base/atomic_file.h"
 #include "lockstep/base/error.h"
 #include "lockstep/sim/world/test_support/fake_job_view.h"
 #include "lockstep/sim/world/test_support/launched.h"
@@ -53,7 +54,9 @@ TEST(RunFolder, SaysWhatItCannotWrite) {
     write_file(folder.path() / "missing" / "file", "content");
     ADD_FAILURE() << "it wrote";
   } catch (const FileError& error) {
-    EXPECT_NE(std::string(error.what()).find("missing/file.part: No such file"), std::string::npos) << error.what();
+    EXPECT_NE(std::string(error.what()).find("missing/file.part: expected to write it, got No such file"),
+              std::string::npos)
+        << error.what();
   }
   write_file(folder.file("file"), "content");
   EXPECT_THROW(make_folder(folder.path() / "file" / "below"), FileError);

@@ -13,6 +13,13 @@ def is_mapping(value) -> bool:
     return isinstance(value, dict) and not value.keys() & {"t", "tuple", "named", "b64", "set"}
 
 
+def mode_of_environment(case: dict):
+    """Of the case that names none itself."""
+    args = case["args"]
+    return None if "mixed_precision" in args.get("accelerator", {}) else (
+        args.get("env", {}).get("ACCELERATE_MIXED_PRECISION"))
+
+
 def input_there(seen: Seen):
     """What the rank gave in at the place of the difference, whose path begins with the field of the result."""
     return below(inputs(seen.case)[seen.rank], seen.path[1:])
@@ -70,6 +77,9 @@ OPERATIONS = [
                     lambda seen: seen.path[:1] == ("log",) and seen.difference.left == {"error": "AttributeError"}
                     and seen.difference.right == {"num_steps": 1, "remainder": -1}.get(
                         seen.case["args"]["calls"][seen.path[1]].get("name"))),
+    KnownDifference("STATE-113", "a mode of the environment that is none is refused",
+                    lambda case: mode_of_environment(case) not in (None, "", "no", "fp8", "fp16", "bf16"),
+                    refused_as("ValueError")),
     KnownDifference("STATE-138", "tuples are padded as lists are",
                     lambda case: case["op"] == "state.split_between_processes" and is_tuple(case["args"].get("input"))
                     and case["args"].get("apply_padding", False),

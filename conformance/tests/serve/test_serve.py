@@ -247,7 +247,14 @@ class Session(Served):
                                 ("train.program", {"loader": {"n": 1}, "program": []}, "loader"),
                                 ("data.loader", {"loader": {"n": 3}, "script": [{"v": "pass", "stop_after": 0}]}, "at least 1"),
                                 ("data.loader", {"loader": {"n": 3}, "script": [{"v": "pass", "nested": {"x": []}}]}, "number"),
-                                ("data.resume", {"loader": {"n": 3}, "consume": 0}, "at least 1"),
+                                ("data.resume", {"loader": {"n": 3}, "consume": 0}, "1 or more"),
+                                *((op, {"n": -1}, "0 or more") for op in ("data.shard", "data.iterable_shard",
+                                                                          "data.seedable_sampler")),
+                                ("data.loader", {"loader": {"n": -1}}, "0 or more"),
+                                *(("amp.autocast", {"model": {**model, "init": {}}}, named)
+                                  for model, named in (({"kind": "mlp", "widths": []}, "widths"),
+                                                       ({"kind": "batchnorm", "d": 0}, "1 or more"),
+                                                       ({"kind": "unused", "branches": 0}, "1 or more"))),
                                 ("ops.broadcast", {"input": 1, "from_process": 1 << 32}, "32 bits")):
             answer, = self.world(1).ask(op, args)
             self.assertIn(named, answer.get("unsupported", answer), (op, args))

@@ -25,7 +25,8 @@ namespace lockstep {
 /// A trace is Chrome's JSON, which ui.perfetto.dev opens; each step is in it as `ProfilerStep#<n>`. When an exception
 /// ends the scope, nothing is written and nobody waits. `stop()` is the same end as the scope's.
 ///
-/// LibTorch has one recorder per process, so that ranks that are threads cannot have one each.
+/// LibTorch has one recorder per process, so that ranks that are threads cannot have one each. What its recorder writes
+/// to stderr is kept back by KINETO_LOG_LEVEL=5 in the environment.
 ///
 /// @clause KW-016..020
 /// @source Accelerate, Accelerator.profile; PyTorch, torch.profiler.profile

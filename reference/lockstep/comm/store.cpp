@@ -191,7 +191,8 @@ void Store::wait(const std::vector<std::string>& keys, milliseconds timeout, con
     std::erase_if(missing, [this](const std::string& key) { return has(key); });
     if (missing.empty()) return;
     // One that is shorter than the store's own time-out is about to go on by itself, and the caller is ready for that.
-    if (!watched && !is_internal(missing) && timeout >= timeout_) watched.emplace(fmt::format("{}", fmt::join(missing, ", ")));
+    if (!watched && !is_internal(missing) && timeout >= timeout_)
+      watched.emplace(fmt::format("{}", fmt::join(missing, ", ")));
     throw_verdict();
     if (interrupt) interrupt();
     if (std::chrono::steady_clock::now() >= deadline) break;

@@ -74,6 +74,12 @@ std::int64_t Arguments::length(const std::string& name) {
   return found;
 }
 
+std::int64_t Arguments::positive(const std::string& name) {
+  const auto found = integer(name);
+  if (found < 1) refuse(name, "1 or more");
+  return found;
+}
+
 int Arguments::small_integer(const std::string& name, int otherwise) {
   return required(name, optional_small_integer(name), std::optional(otherwise));
 }

@@ -32,6 +32,7 @@ class Arguments {
   // Without a default the field has to be there.
   std::int64_t integer(const std::string& name, std::optional<std::int64_t> otherwise = {});
   std::int64_t length(const std::string& name);               // 0 or more
+  std::int64_t positive(const std::string& name);             // 1 or more
   int small_integer(const std::string& name, int otherwise);  // of 32 bits
   double number(const std::string& name, std::optional<double> otherwise = {});
   bool flag(const std::string& name, bool otherwise);

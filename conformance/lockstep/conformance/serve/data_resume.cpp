@@ -95,8 +95,7 @@ Json data_resume(Arguments& arguments, const Case& of) {
                               .loader = arguments.object("loader"),
                               .via = via_from(arguments),
                               .epoch = arguments.integer("epoch", 0),
-                              .consume = arguments.integer("consume")};
-  if (resumption.consume < 1) arguments.refuse("consume", "at least 1");
+                              .consume = arguments.positive("consume")};
   arguments.finish();
   std::optional<Value> state;
   Json result = {{"before", interrupted(resumption, state)}};

@@ -114,16 +114,22 @@ class BatchNorm final : public Model {
   at::Tensor weight_, bias_, mean_, variance_;
 };
 
+std::size_t num_layers_from(Arguments& arguments) {
+  const auto widths = arguments.integers("widths");
+  if (widths.size() < 2) arguments.refuse("widths", "2 or more of them");
+  return widths.size() - 1;
+}
+
 std::shared_ptr<Model> make_model(Arguments& arguments, Initial& initial) {
   const auto kind = arguments.word("kind");
   if (kind == "scale") return std::make_shared<Scale>(initial);
-  if (kind == "mlp") return std::make_shared<Mlp>(initial, arguments.integers("widths").size() - 1);
-  if (kind == "unused") return std::make_shared<Unused>(initial, arguments.integer("branches"));
+  if (kind == "mlp") return std::make_shared<Mlp>(initial, num_layers_from(arguments));
+  if (kind == "unused") return std::make_shared<Unused>(initial, arguments.positive("branches"));
   if (kind == "tied") {
     static_cast<void>(arguments.optional_integer("d"));  // the weight has it too
     return std::make_shared<Tied>(initial);
   }
-  if (kind == "batchnorm") return std::make_shared<BatchNorm>(initial, arguments.integer("d"));
+  if (kind == "batchnorm") return std::make_shared<BatchNorm>(initial, arguments.positive("d"));
   arguments.refuse("kind", "scale, mlp, unused, tied or batchnorm");
 }
 

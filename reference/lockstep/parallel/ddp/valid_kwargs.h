@@ -9,7 +9,7 @@ namespace lockstep::parallel {
 /// there should run on several.
 ///
 /// @throws NotSupported     for a `dim` other than 0
-/// @throws InvalidArgument  for a bucket_cap_mb below 1; for a wrapper that is no dtype; for a PowerSGD of rank below 1,
+/// @throws InvalidArgument  for a bucket_cap_mb below 1; for a wrapper that is no dtype; for a PowerSGD of rank below 1
 ///                          or one that would start before the second iteration, at which buckets are made anew,
 ///                          although error feedback or warm start keep something per bucket
 /// @clause DDP-004, DDP-009, KW-009

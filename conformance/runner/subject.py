@@ -50,7 +50,7 @@ class Subject:
         """Whether the operation is among the capabilities; what is not listed is not asked."""
         if case["world"] not in self.worlds:
             self.worlds[case["world"]] = self._start(case["world"])
-        return case["op"] in self.worlds[case["world"]].hello["capabilities"]
+        return case["op"] in self.worlds[case["world"]].hellos[0]["capabilities"]
 
     def _start(self, size: int) -> World:
         for attempt in range(1, STARTS + 1):

@@ -31,7 +31,8 @@ def free_port() -> int:
 def rank_environment(rank: int, size: int, port: int) -> dict:
     variables = {"RANK": rank, "WORLD_SIZE": size, "LOCAL_RANK": rank, "LOCAL_WORLD_SIZE": size,
                  "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "LOCKSTEP_CONFORMANCE": 1}
-    return {"OMP_NUM_THREADS": "1", **os.environ, **{name: str(value) for name, value in variables.items()}}
+    outer = {name: value for name, value in os.environ.items() if not name.startswith("ACCELERATE_")}
+    return {"OMP_NUM_THREADS": "1", **outer, **{name: str(value) for name, value in variables.items()}}
 
 
 class Rank:
@@ -108,7 +109,7 @@ class World:
         try:
             for rank in range(size):
                 self.ranks.append(Rank(command, rank_environment(rank, size, port)))
-            self.hello = self._read_hello()
+            self.hellos = self._read_hellos()
         except BaseException:
             self.kill()
             raise
@@ -160,10 +161,9 @@ class World:
                         selector.unregister(key.fileobj)
         return lines
 
-    def _read_hello(self) -> dict:
+    def _read_hellos(self) -> list[dict]:
         lines = self._read_lines(time.monotonic() + HELLO_TIMEOUT_S)
-        hello = [self._parse_hello(number, rank, lines) for number, rank in enumerate(self.ranks)]
-        return hello[0]
+        return [self._parse_hello(number, rank, lines) for number, rank in enumerate(self.ranks)]
 
     def _parse_hello(self, number: int, rank: Rank, lines: dict) -> dict:
         where = f"rank {number} of {self.size}"

@@ -1,13 +1,16 @@
-"""Speaks protocol 1 with `lockstep conformance serve`. Run: python3 conformance/tests/serve/test_serve.py BIN [TEST ...]
+"""Speaks protocol 1 with `lockstep conformance serve`.
 
+Run: python3 conformance/tests/serve/test_serve.py BIN [TEST ...]
 The answers of Examples were compared with real Accelerate 1.15.
 """
+import json
 import pathlib
 import sys
 import time
 import unittest
 
-from world import World
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[3]))
+from conformance.runner.world import World
 
 BIN = pathlib.Path()
 
@@ -27,13 +30,30 @@ class Served(unittest.TestCase):
     @classmethod
     def world(cls, size: int) -> World:
         if size not in Served.worlds:
-            Served.worlds[size] = new_world(size).__enter__()
+            Served.worlds[size] = new_world(size)
         return Served.worlds[size]
+
+    def ask(self, size: int, op: str, args: dict, rank_args=None, **more) -> list[dict]:
+        """The outcome of each rank."""
+        return ask(self.world(size), op, args, rank_args, **more)
+
+    def results(self, size: int, op: str, args: dict, rank_args=None, **more) -> list:
+        """Every rank's RESULT, where all of them are to have one."""
+        outcomes = self.ask(size, op, args, rank_args, **more)
+        self.assertTrue(all("ok" in outcome for outcome in outcomes), outcomes)
+        return [outcome["ok"] for outcome in outcomes]
+
+    def answer_to(self, line: str) -> dict:
+        """What a world of one says to a line."""
+        rank = self.world(1).ranks[0]
+        rank.send(line.encode() + b"\n")
+        while (answer := rank.read()) == b"":
+            pass
+        return json.loads(answer)
 
     def check(self, size: int, op: str, args: dict, expected: list, rank_args=None, **more):
         """`expected` has an answer for each rank."""
-        answers = self.world(size).ask(op, args, rank_args, **more)
-        self.assertEqual(answers, expected)
+        self.assertEqual(self.ask(size, op, args, rank_args, **more), expected)
 
     def check_ok(self, size: int, op: str, args: dict, results: list, rank_args=None, **more):
         self.check(size, op, args, [{"ok": result} for result in results], rank_args, **more)
@@ -43,9 +63,14 @@ def new_world(size: int) -> World:
     return World([str(BIN / "lockstep"), "conformance", "serve"], size)
 
 
+def ask(world: World, op: str, args: dict, rank_args=None, **more) -> list[dict]:
+    world.send({"op": op, "args": args, **({} if rank_args is None else {"rank_args": rank_args}), **more})
+    return world.collect()
+
+
 def tearDownModule():
     for world in Served.worlds.values():
-        world.close(kill=True)
+        world.kill()
 
 
 class Examples(Served):
@@ -57,7 +82,7 @@ class Examples(Served):
              {"len": 3, "total_length": 5, "passes": [[[2, 3], [6, 7], [1, 2]]]}]])
 
     def test_loader(self):
-        first, _ = self.world(2).results("data.loader", {"loader": {"n": 5, "b": 2}, "config": {"even_batches": True}})
+        first, _ = self.results(2, "data.loader", {"loader": {"n": 5, "b": 2}, "config": {"even_batches": True}})
         summary = first["loaders"]["main"]
         self.assertEqual(summary.pop("epochs_seen"), [])
         self.assertEqual(first, {
@@ -72,7 +97,7 @@ class Examples(Served):
             [{"len": 2, "passes": [[0, 1]]}, {"len": 2, "passes": [[0, 1]]}]])  # len: the true one (DATA-056)
 
     def test_dispatcher(self):
-        first, second = self.world(2).results("data.dispatcher", {"loader": {"kind": "iterable", "n": 5, "b": 2},
+        first, second = self.results(2, "data.dispatcher", {"loader": {"kind": "iterable", "n": 5, "b": 2},
                                                                   "record_slices": True})
         summary = first["loaders"]["main"]
         self.assertEqual((summary["len"], summary["iteration"], summary["reads"]), ({"error": "TypeError"}, 1, 5))
@@ -85,13 +110,13 @@ class Examples(Served):
         self.assertEqual(second["loaders"]["main"]["reads"], 0)
 
     def test_skip_first_batches(self):
-        first, _ = self.world(2).results("data.skip_first_batches", {"loader": {"n": 9, "b": 2}, "skip": 1})
+        first, _ = self.results(2, "data.skip_first_batches", {"loader": {"n": 9, "b": 2}, "skip": 1})
         self.assertEqual((first["len"], first["passes"][0]["batches"]), (2, [[4, 5], [8, 0]]))
         self.assertEqual(first["original"]["batches"], [[0, 1], [4, 5], [8, 0]])
 
     def test_resume(self):
         for more, finished in (({}, None), ({"via": "state_dict", "config": {"use_stateful_dataloader": True}}, False)):
-            first, _ = self.world(2).results("data.resume", {"loader": {"n": 6, "b": 1}, "consume": 2, **more})
+            first, _ = self.results(2, "data.resume", {"loader": {"n": 6, "b": 1}, "consume": 2, **more})
             self.assertEqual(first["finished"], finished)
             batches = [first[run]["batches"] for run in ("before", "resumed", "next")]
             self.assertEqual(batches, [[[0], [2]], [[4]], [[0], [2], [4]]])
@@ -139,14 +164,15 @@ class Examples(Served):
 
     def test_pad_across_processes(self):
         self.check_ok(2, "ops.pad_across_processes", {"pad_first": True, "pad_index": -1},
-                      [{"value": ints(-1, 1), "input_after": ints(1)}, {"value": ints(1, 2), "input_after": ints(1, 2)}],
+                      [{"value": ints(-1, 1), "input_after": ints(1)},
+                       {"value": ints(1, 2), "input_after": ints(1, 2)}],
                       rank_args=[{"input": ints(1)}, {"input": ints(1, 2)}])
 
     def test_verify(self):
         rows = [{"input": tensor([0.0] * 2 * n, shape=[n, 2])} for n in (1, 2)]
-        for answer in self.world(2).ask("ops.verify", {"call": "gather"}, rows):
-            self.assertEqual(answer["error"]["kind"], "DistributedOperationException")
-            self.assertIn("Process 1: ", answer["error"]["message"])
+        for answer in self.ask(2, "ops.verify", {"call": "gather"}, rows):
+            self.assertEqual(answer["error"], "DistributedOperationException")
+            self.assertIn("Process 1: ", answer["message"])
 
     def test_gather_for_metrics(self):
         self.check_ok(2, "ops.gather_for_metrics",
@@ -182,7 +208,8 @@ class Examples(Served):
                        {"params": [-1.0], "skipped": [True], "scale": 32768.0}]}])
 
     def test_autocast(self):
-        model = {"kind": "mlp", "widths": [1, 1], "init": {"0.weight": tensor([2], shape=[1, 1]), "0.bias": tensor([1])}}
+        init = {"0.weight": tensor([2], shape=[1, 1]), "0.bias": tensor([1])}
+        model = {"kind": "mlp", "widths": [1, 1], "init": init}
         self.check_ok(1, "amp.autocast", {"accelerator": {"mixed_precision": "bf16"}, "model": model,
                                           "input": tensor([3], shape=[1, 1])}, [
             {"output": tensor([7.0], shape=[1, 1]), "param_dtype": "float32", "block_dtype": "bfloat16",
@@ -192,7 +219,7 @@ class Examples(Served):
 class Training(Served):
     def learning_rates(self, scheduler: dict, num_steps: int) -> list[float]:
         micro_batch = [{"v": "forward"}, {"v": "backward"}, {"v": "step"}, {"v": "sched"}]
-        result, = self.world(1).results("train.program", {
+        result, = self.results(1, "train.program", {
             "models": {"m": {"kind": "scale", "init": {"w": tensor([1])}}},
             "optimizers": {"o": {"kind": "sgd", "models": ["m"], "lr": 1.0, "momentum": 0.9}},
             "schedulers": {"s": {"optimizer": "o", **scheduler}}, "loaders": {"train": {"n": num_steps, "item": "x1"}},
@@ -207,21 +234,22 @@ class Training(Served):
                                  ({"kind": "linear", "start_factor": 0.5, "end_factor": 1.0, "total_iters": 2},
                                   [0.75, 1, 1]),
                                  ({"kind": "cosine", "t_max": 2}, [0.5, 0, 0.5]),
-                                 ({"kind": "one_cycle", "max_lr": 1.0, "total_steps": 4}, [0.811745653949763, 0.28306099820869923, 4e-06])):
+                                 ({"kind": "one_cycle", "max_lr": 1.0, "total_steps": 4},
+                                  [0.811745653949763, 0.28306099820869923, 4e-06])):
             with self.subTest(scheduler["kind"]):
                 for rate, expected in zip(self.learning_rates(scheduler, 3), rates):
                     self.assertAlmostEqual(rate, expected, delta=1e-12)
 
     def test_a_verb_that_fails_ends_the_program_and_says_so(self):
         program = [{"v": "fail", "ranks": [1]}, {"v": "params"}]
-        first, second = self.world(2).results("train.program", {
+        first, second = self.results(2, "train.program", {
             "models": {"m": {"kind": "scale", "init": {"w": tensor([1])}}}, "program": program})
         self.assertEqual(first["log"], [{"v": "fail"}, {"v": "params", "params": {"w": tensor([1.0])}}])
         self.assertEqual(second["log"], [{"v": "fail", "failed": "RuntimeError"}])
 
     def test_gradients_of_several_models_are_named_by_model_and_parameter(self):
         models = {name: {"kind": "scale", "init": {"w": tensor([1])}} for name in ("a", "b")}
-        result, = self.world(1).results("train.program", {"models": models, "program": [
+        result, = self.results(1, "train.program", {"models": models, "program": [
             {"v": "forward", "model": "b", "input": tensor([3])}, {"v": "backward", "grads": True}]})
         self.assertEqual(result["log"][-1]["grads"], {"a.w": None, "b.w": tensor([3.0])})
 
@@ -234,9 +262,11 @@ class Session(Served):
             self.assertNotIn("comm.allreduce", hello["capabilities"])
 
     def test_what_is_not_known_is_unsupported_and_named(self):
-        shard = {"n": 4, "b": 2}
+        shard, loader = {"n": 4, "b": 2}, {"n": 3}
+        early, nested = {"v": "pass", "stop_after": 0}, {"v": "pass", "nested": {"x": []}}
         for op, args, named in (("data.shred", {}, "data.shred"), ("data.shard", {**shard, "colour": 1}, "colour"),
-                                ("data.shard", {"n": "four", "b": 2}, "four"), ("ops.gather", {"via": "telegraph"}, "via"),
+                                ("data.shard", {"n": "four", "b": 2}, "four"),
+                                ("ops.gather", {"via": "telegraph"}, "via"),
                                 ("ops.gather", {"input": {"t": "float4", "shape": [0], "data": []}}, "float4"),
                                 ("rng.program", {"program": [{"v": "roll"}]}, "roll"),
                                 ("state.control", {"calls": [{"v": "print", "text": "x", "twice": True}]}, "twice"),
@@ -245,8 +275,8 @@ class Session(Served):
                                 ("data.loader", {}, "loader"),
                                 ("ops.gather_for_metrics", {"loaders": {"main": {"n": 1}}}, "loader"),
                                 ("train.program", {"loader": {"n": 1}, "program": []}, "loader"),
-                                ("data.loader", {"loader": {"n": 3}, "script": [{"v": "pass", "stop_after": 0}]}, "at least 1"),
-                                ("data.loader", {"loader": {"n": 3}, "script": [{"v": "pass", "nested": {"x": []}}]}, "number"),
+                                ("data.loader", {"loader": loader, "script": [early]}, "at least 1"),
+                                ("data.loader", {"loader": loader, "script": [nested]}, "number"),
                                 ("data.resume", {"loader": {"n": 3}, "consume": 0}, "1 or more"),
                                 *((op, {"n": -1}, "0 or more") for op in ("data.shard", "data.iterable_shard",
                                                                           "data.seedable_sampler")),
@@ -256,94 +286,87 @@ class Session(Served):
                                                        ({"kind": "batchnorm", "d": 0}, "1 or more"),
                                                        ({"kind": "unused", "branches": 0}, "1 or more"))),
                                 ("ops.broadcast", {"input": 1, "from_process": 1 << 32}, "32 bits")):
-            answer, = self.world(1).ask(op, args)
+            answer, = self.ask(1, op, args)
             self.assertIn(named, answer.get("unsupported", answer), (op, args))
 
     def test_fields_of_the_request_are_known_too(self):
-        rank = self.world(1).ranks[0]
-        rank.send('{"id": 901, "op": "state.process", "args": {}, "colour": 3}')
-        self.assertIn("colour", rank.receive(10)["unsupported"])
+        answer = self.answer_to('{"id": 901, "op": "state.process", "args": {}, "colour": 3}')
+        self.assertIn("colour", answer["unsupported"])
 
     def test_a_script_reads_its_own_states_after_a_reset(self):
+        precision = {"of": "accelerator", "name": "mixed_precision"}
         for reset, read in (({"of": "partial"}, {"of": "partial", "name": "num_processes"}),
-                            ({"of": "accelerator"}, {"of": "accelerator", "name": "mixed_precision"}),
-                            ({"of": "accelerator", "partial_too": True}, {"of": "accelerator", "name": "mixed_precision"})):
-            result, = self.world(1).results("state.control", {"calls": [{"v": "reset", **reset}, {"v": "read", **read}]})
+                            ({"of": "accelerator"}, precision),
+                            ({"of": "accelerator", "partial_too": True}, precision)):
+            result, = self.results(1, "state.control", {"calls": [{"v": "reset", **reset}, {"v": "read", **read}]})
             self.assertEqual(result["log"][1]["error"], "AttributeError", (reset, read))
 
     def test_bad_lines_are_unsupported(self):
-        rank = self.world(1).ranks[0]
-        for line in ("{", "[]", "7", '{"id": 900}', '{"id": 900, "op": 7}', '{"id": 900, "op": "data.shard", "args": []}'):
-            rank.send(line)
-            self.assertIn("unsupported", rank.receive(10))
+        for line in ("{", "[]", "7", '{"id": 900}', '{"id": 900, "op": 7}',
+                     '{"id": 900, "op": "data.shard", "args": []}'):
+            self.assertIn("unsupported", self.answer_to(line))
 
     def test_rank_arguments_lie_over_the_common_ones(self):
-        first, second = self.world(2).results("data.shard", {"n": 4, "b": 2, "shards": 1},
+        first, second = self.results(2, "data.shard", {"n": 4, "b": 2, "shards": 1},
                                               [{}, {"b": 4}])
         self.assertEqual((first[0]["len"], second[0]["len"]), (2, 1))
 
     def test_an_error_is_answered_with_its_kind(self):
-        answer, = self.world(1).ask("data.shard", {"n": 4, "b": 3, "split_batches": True, "shards": 2})
-        self.assertEqual(answer["error"]["kind"], "ValueError")
-        self.assertTrue(answer["error"]["message"])
+        answer, = self.ask(1, "data.shard", {"n": 4, "b": 3, "split_batches": True, "shards": 2})
+        self.assertEqual(answer["error"], "ValueError")
+        self.assertTrue(answer["message"])
 
     def test_the_end_of_input_is_exit_code_0_on_every_rank(self):
-        with new_world(2) as world:
-            world.results("state.process", {"of": "partial"})
-        self.assertEqual(world.exit_codes, [0, 0])
+        world = new_world(2)
+        ask(world, "state.process", {"of": "partial"})
+        world.close()
+        self.assertEqual([rank.process.returncode for rank in world.ranks], [0, 0])
 
     def test_prints_do_not_reach_stdout(self):
-        answers = self.world(2).results("state.control", {"calls": [{"v": "print", "text": "x"}]})
+        answers = self.results(2, "state.control", {"calls": [{"v": "print", "text": "x"}]})
         self.assertEqual(answers[0], {"log": [{"printed": True}]})
 
     def test_a_rank_that_fails_says_so_at_once_while_its_peers_wait(self):
-        with new_world(2) as world:
-            rank_args = [{"input": ints(1)}, {"input": "no tensor"}]
-            begin = time.monotonic()
-            waiting, failed = world.ask("ops.gather", {}, rank_args, wait_s=3)
-            self.assertEqual(failed["error"]["kind"], "TypeError")
-            self.assertLess(time.monotonic() - begin, 10)
-            self.assertIsNone(waiting)
-            world.close(kill=True)
+        world = new_world(2)
+        self.addCleanup(world.kill)
+        rank_args = [{"input": ints(1)}, {"input": "no tensor"}]
+        waiting, failed = ask(world, "ops.gather", {}, rank_args, timeout_s=1)
+        self.assertEqual((waiting, failed["error"]), ({"hang": True}, "TypeError"))
 
 
 class Reset(Served):
     def test_a_case_finds_nothing_of_the_one_before(self):
-        world = self.world(2)
-        fresh = world.results("state.process", {"of": "gradient"})
-        world.results("data.loader", {"loader": {"n": 9, "b": 2}, "accelerator": {"gradient_accumulation_steps": 3},
+        fresh = self.results(2, "state.process", {"of": "gradient"})
+        self.results(2, "data.loader", {"loader": {"n": 9, "b": 2}, "accelerator": {"gradient_accumulation_steps": 3},
                                       "script": [{"v": "pass", "stop_after": 1}]})
-        self.assertEqual(world.results("state.process", {"of": "gradient"}), fresh)
+        self.assertEqual(self.results(2, "state.process", {"of": "gradient"}), fresh)
 
     def test_generators_are_seeded_with_the_case_s_seed(self):
-        world = self.world(2)
         program = {"program": [{"v": "draw", "source": "torch"}]}
-        ones = world.results("rng.program", program, seed=1)
+        ones = self.results(2, "rng.program", program, seed=1)
         self.assertEqual(ones[0], ones[1])
-        world.results("rng.program", {"program": [{"v": "seed", "seed": 9, "deterministic": True}]})
-        self.assertEqual(world.results("rng.program", program, seed=1), ones)
-        own = world.results("rng.program", program, [{}, {"rank_seed": 2}], seed=1)
+        self.results(2, "rng.program", {"program": [{"v": "seed", "seed": 9, "deterministic": True}]})
+        self.assertEqual(self.results(2, "rng.program", program, seed=1), ones)
+        own = self.results(2, "rng.program", program, [{}, {"rank_seed": 2}], seed=1)
         self.assertEqual(own[0], ones[0])
         self.assertNotEqual(own[1], ones[0])
 
     def test_the_case_s_environment_ends_with_it(self):
-        world = self.world(2)
         debug = {"of": "partial", "env": {"ACCELERATE_DEBUG_MODE": "1"}}
-        self.assertTrue(all(one["debug"] for one in world.results("state.process", debug)))
-        self.assertFalse(any(one["debug"] for one in world.results("state.process", {"of": "partial"})))
+        self.assertTrue(all(one["debug"] for one in self.results(2, "state.process", debug)))
+        self.assertFalse(any(one["debug"] for one in self.results(2, "state.process", {"of": "partial"})))
         steps = {"of": "gradient", "accelerator": {}, "env": {"ACCELERATE_GRADIENT_ACCUMULATION_STEPS": "4"}}
-        self.assertEqual([one["num_steps"] for one in world.results("state.process", steps)], [4, 4])
+        self.assertEqual([one["num_steps"] for one in self.results(2, "state.process", steps)], [4, 4])
 
 
 class Speed(Served):
     def test_a_thousand_small_requests_a_minute(self):
-        world = self.world(2)
         args = {"input": ints(1)}
-        world.results("ops.gather", args)
+        self.results(2, "ops.gather", args)
         num_requests = 100
         begin = time.monotonic()
         for _ in range(num_requests):
-            world.results("ops.gather", args)
+            self.results(2, "ops.gather", args)
         self.assertGreater(num_requests / (time.monotonic() - begin) * 60, 1000)
 
 

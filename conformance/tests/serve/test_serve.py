@@ -98,7 +98,7 @@ class Examples(Served):
 
     def test_dispatcher(self):
         first, second = self.results(2, "data.dispatcher", {"loader": {"kind": "iterable", "n": 5, "b": 2},
-                                                                  "record_slices": True})
+                                                            "record_slices": True})
         summary = first["loaders"]["main"]
         self.assertEqual((summary["len"], summary["iteration"], summary["reads"]), ({"error": "TypeError"}, 1, 5))
         record = first["log"][0]

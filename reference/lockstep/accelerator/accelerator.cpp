@@ -156,7 +156,7 @@ std::shared_ptr<data::PreparedDataLoader> Accelerator::prepare_data_loader(data:
   const auto name = fmt::format("loader{}", registered_->num_loaders++);
   prepare.hooks.on_batch = [rank, name](const data::BatchInfo& batch) {
     auto& account = *rank->account();
-    if (batch.step == 0) account.emit([&] { return accounting::EpochBegin{.loader = name, .epoch = batch.epoch}; });
+    if (batch.is_first) account.emit([&] { return accounting::EpochBegin{.loader = name, .epoch = batch.epoch}; });
     account.emit([&] {
       return accounting::Batch{.loader = name, .indices = batch.items.indices, .padding = batch.items.num_padding};
     });

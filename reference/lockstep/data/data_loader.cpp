@@ -14,11 +14,19 @@ void require(bool holds, const char* expected, const std::string& got, const cha
 
 bool has_sampler(const DataLoaderOptions& options) { return !std::holds_alternative<std::monostate>(options.sampler); }
 
+template <typename Sampler>
+bool is_null_pointer(const std::shared_ptr<Sampler>& sampler) {
+  return sampler == nullptr;
+}
+bool is_null_pointer(std::monostate /*nothing was given*/) { return false; }
+
 bool has_sampler_of_batches(const DataLoaderOptions& options) {
   return std::holds_alternative<std::shared_ptr<BatchSampler>>(options.sampler);
 }
 
 void check_sampling(const DataLoaderOptions& options) {
+  const bool is_null = std::visit([](const auto& sampler) { return is_null_pointer(sampler); }, options.sampler);
+  require(!is_null, "a sampler", "an empty pointer", "Leave it out, or make it first.");
   require(!(has_sampler(options) && options.shuffle), "either a sampler or shuffle=true", "both",
           "Shuffle in the sampler.");
   if (options.batch_sampler) {
@@ -32,6 +40,9 @@ void check_sampling(const DataLoaderOptions& options) {
             c10::str("batch_size ", *options.batch_size), "Pass batch_size=std::nullopt, or a sampler of indices.");
   } else {
     require(!options.drop_last, "drop_last=false without batches", "batch_size unset and drop_last=true");
+    const bool has_batches = options.batch_sampler || has_sampler_of_batches(options);
+    require(has_batches || !options.collate, "batches to collate", "a collate function, and batch_size unset",
+            "Convert items in the dataset.");
   }
 }
 
@@ -138,35 +149,33 @@ std::shared_ptr<Sampler> DataLoader::sampler() const {
   return lowest->sampler();
 }
 
-// A copy whose passes do not end those of the original.
-DataLoader DataLoader::changed() const {
-  auto copy = *this;
-  copy.num_passes_ = std::make_shared<std::uint64_t>(0);
-  return copy;
-}
-
+// Its passes end those of the original: the sampler at the bottom is the same, and has one cursor.
 DataLoader DataLoader::with_batch_sampler(std::shared_ptr<BatchSampler> other) const {
-  auto copy = changed();
+  require(other != nullptr, "a batch sampler", "an empty pointer");
+  auto copy = *this;
   copy.batch_sampler_ = std::move(other);
   copy.index_sampler_ = nullptr;
   return copy;
 }
 
+// A copy whose passes do not end those of the original.
 DataLoader DataLoader::with_sampler(std::shared_ptr<Sampler> other) const {
+  require(other != nullptr, "a sampler", "an empty pointer");
+  auto copy = *this;
+  copy.num_passes_ = std::make_shared<std::uint64_t>(0);
   if (batch_sampler_) {
     auto batches = batch_sampler_->with_sampler(std::move(other));
     require(batches != nullptr, "a batch sampler that can be made over another sampler", "one that cannot",
             "Override BatchSampler::with_sampler, or give it the wanted sampler yourself.");
-    return with_batch_sampler(std::move(batches));
+    return copy.with_batch_sampler(std::move(batches));
   }
-  auto copy = changed();
   copy.index_sampler_ = std::move(other);
   return copy;
 }
 
 DataLoader DataLoader::with_iterable_dataset(std::shared_ptr<IterableDataset> other,
                                              std::optional<std::int64_t> batch_size) const {
-  auto copy = changed();
+  auto copy = *this;
   copy.stream_ = std::move(other);
   if (batch_size) copy.options_.batch_size = batch_size;
   return copy;
@@ -174,9 +183,8 @@ DataLoader DataLoader::with_iterable_dataset(std::shared_ptr<IterableDataset> ot
 
 DataLoader DataLoader::with_skip(Skip skip) const {
   static_cast<void>(iterable_dataset());
-  auto copy = changed();
-  if (skip_) skip.num_batches += skip_->num_batches;
-  copy.skip_ = std::make_shared<Skip>(skip);
+  auto copy = *this;
+  copy.skip_ = std::make_shared<Skip>(skip_ ? skip_->then(skip) : skip);
   return copy;
 }
 

@@ -132,7 +132,6 @@ class LOCKSTEP_API DataLoader {
 
  private:
   [[nodiscard]] Value collate(const std::vector<Value>& items) const;
-  [[nodiscard]] DataLoader changed() const;
 
   std::shared_ptr<Dataset> dataset_;         // the one,
   std::shared_ptr<IterableDataset> stream_;  // or the other

@@ -233,6 +233,35 @@ TEST(DATA_092, AFailureOnRank0IsOneOnEveryRank) {
   EXPECT_NE(ends[2].second.find("rank 0"), std::string::npos) << ends[2].second;
 }
 
+TEST(DATA_092, SoIsWhatIsNoExceptionAndWhatCannotBeSent) {
+  struct Thrower {
+    [[nodiscard]] std::size_t size() const { return 2; }
+    [[nodiscard]] at::Tensor get(std::size_t i) const { return test::id(i); }
+  };
+  for (const bool sparse : {false, true}) {
+    std::vector<std::string> kinds(2);
+    run_thread_ranks(2, [&] {
+      GradientState state;
+      const auto collate = [sparse](const std::vector<Value>&) -> Value {
+        if (!sparse) throw 7;
+        return at::sparse_coo_tensor({2}, at::kFloat);  // has no strides to be made contiguous
+      };
+      const auto loader = dispatcher(DataLoader(Thrower{}, {.batch_size = 1, .collate = collate}), state);
+      auto& kind = kinds[static_cast<std::size_t>(world_of_rank().rank)];
+      try {
+        for (const auto& batch : *loader) static_cast<void>(batch);
+        kind = "none";
+      } catch (const std::exception& error) {
+        kind = kind_of(error);
+      } catch (int) {
+        kind = "int";
+      }
+    });
+    EXPECT_EQ(kinds, (sparse ? std::vector<std::string>{"RuntimeError", "RuntimeError"}
+                             : std::vector<std::string>{"int", "RuntimeError"}));
+  }
+}
+
 TEST(DATA_093, LeavesThatAreNoTensorsAreRefusedOnSeveralRanks) {
   for (const auto& [kind, message] : failures<Text>(2, {.split_batches = true}, 2)) {
     EXPECT_EQ(kind, "TypeError");
@@ -258,23 +287,27 @@ TEST(DATA_094, ACustomSliceFunctionIsAskedForTheHeadAndForEachStep) {
   EXPECT_EQ(calls[0], (Batches{{0, 2, 0, 2}, {0, 2, 0, 2}, {0, 1, 0, 2}}));
 }
 
-TEST(DATA_095, TensorParallelRanksGetTheSameRows) {
+TEST(DATA_095, TensorAndContextParallelRanksGetTheSameRows) {
   run_thread_ranks(2, [] {
-    GradientState state;
-    const state::PartialState process;
-    const PrepareOptions options{
-        .dispatch_batches = true, .device = at::kCPU, .mesh = MeshSizes{.tp = 2}, .group = process.world_group()};
-    const auto loader = prepare_data_loader(ids(5, 2)(), world_of_rank(), state, options);
-    EXPECT_EQ(drain_loader(*loader), (Batches{{0, 1}, {2, 3}, {4}}));
-    EXPECT_EQ(loader->length(), 3);
+    for (const auto& mesh : {MeshSizes{.tp = 2}, MeshSizes{.cp = 2}}) {
+      GradientState state;
+      const state::PartialState process;
+      const PrepareOptions options{
+          .dispatch_batches = true, .device = at::kCPU, .mesh = mesh, .group = process.world_group()};
+      const auto loader = prepare_data_loader(ids(5, 2)(), world_of_rank(), state, options);
+      EXPECT_EQ(drain_loader(*loader), (Batches{{0, 1}, {2, 3}, {4}}));
+      EXPECT_EQ(loader->length(), 3);
+    }
   });
 }
 
 TEST(DATA_095, DataParallelRanksBesideThemAreRefused) {
   GradientState state;
-  const PrepareOptions options{.dispatch_batches = true, .device = at::kCPU, .mesh = MeshSizes{.dp_shard = 2, .tp = 2}};
-  EXPECT_THROW(static_cast<void>(prepare_data_loader(ids(4, 1)(), {.rank = 0, .size = 4}, state, options)),
-               InvalidArgument);
+  for (const auto& mesh : {MeshSizes{.dp_shard = 2, .tp = 2}, MeshSizes{.dp_replicate = 2, .cp = 2}}) {
+    const PrepareOptions options{.dispatch_batches = true, .device = at::kCPU, .mesh = mesh};
+    EXPECT_THROW(static_cast<void>(prepare_data_loader(ids(4, 1)(), {.rank = 0, .size = 4}, state, options)),
+                 InvalidArgument);
+  }
 }
 
 TEST(DATA_096, KnowsTheTotalBatchSize) {

@@ -330,17 +330,19 @@ TEST(OnBatch, ReportsIndicesPaddingAndPlaceOfEachBatch) {
   struct Seen {
     Batch items;
     std::int64_t epoch, step;
-    bool is_last;
+    bool is_first, is_last;
     bool operator==(const Seen&) const = default;
   };
   std::vector<Seen> seen;
   DataLoaderShardOptions options{.skip_batches = 1};
-  options.hooks.on_batch = [&](const BatchInfo& i) { seen.push_back({i.items, i.epoch, i.step, i.is_last}); };
+  options.hooks.on_batch = [&](const BatchInfo& i) {
+    seen.push_back({i.items, i.epoch, i.step, i.is_first, i.is_last});
+  };
   Rank rank(9, 2, {.rank = 1, .size = 2}, options);
   drain_loader(rank.loader);
   drain_loader(rank.loader);
-  const Seen middle{{{6, 7}, 0}, 0, 1, false};
-  const Seen last{{{1, 2}, 2}, 0, 2, true};
+  const Seen middle{{{6, 7}, 0}, 0, 1, true, false};
+  const Seen last{{{1, 2}, 2}, 0, 2, false, true};
   ASSERT_EQ(seen.size(), 4u);
   EXPECT_EQ(seen[0], middle);
   EXPECT_EQ(seen[1], last);

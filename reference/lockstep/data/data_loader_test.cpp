@@ -236,6 +236,14 @@ TEST(DataLoader, RefusesOptionsThatExcludeEachOther) {
                  "expected workers to wait for, got timeout without num_workers. Give num_workers at least 1.");
   expect_refused({.num_workers = 1, .prefetch_factor = 0},
                  "expected prefetch_factor to be positive, got prefetch_factor 0");
+  const std::string empty = "expected a sampler, got an empty pointer. Leave it out, or make it first.";
+  expect_refused({.batch_size = std::nullopt, .sampler = std::shared_ptr<Sampler>()}, empty);
+  expect_refused({.batch_size = std::nullopt, .sampler = std::shared_ptr<BatchSampler>()}, empty);
+  EXPECT_THROW(DataLoader(Ids{1}).with_sampler(nullptr), InvalidArgument);
+  EXPECT_THROW(DataLoader(Ids{1}).with_batch_sampler(nullptr), InvalidArgument);
+  expect_refused({.batch_size = std::nullopt, .collate = default_collate},
+                 "expected batches to collate, got a collate function, and batch_size unset. "
+                 "Convert items in the dataset.");
 }
 
 }  // namespace

@@ -125,6 +125,18 @@ Batches drain_loader(Loader& loader) {
   return batches;
 }
 
+/// The first `count` batches of a pass that is then left.
+template <typename Loader>
+Batches head(Loader& loader, std::int64_t count) {
+  Batches batches;
+  if (count == 0) return batches;
+  for (const auto& batch : loader) {
+    batches.push_back(to_indices(batch));
+    if (static_cast<std::int64_t>(batches.size()) == count) break;
+  }
+  return batches;
+}
+
 /// The message of the error that `fn` throws; a failure if it throws none of that type.
 template <typename Expected>
 std::string message_of(const std::function<void()>& fn) {

@@ -54,29 +54,39 @@ void require_tensors(const Value& batch) {
   });
 }
 
-std::optional<LoadedBatch> send_next(const std::function<std::optional<LoadedBatch>()>& read,
-                                     const comm::ProcessGroup& group, const DispatchOptions& options) {
-  std::optional<LoadedBatch> batch;
-  try {
-    batch = read();
-    if (batch) require_tensors(batch->value);
-  } catch (const std::exception& error) {
-    send(Value::dict({{kFailure, kind_of(error)}, {kMessage, brief(error)}}), group);
-    throw;
-  }
-  if (!batch) {
-    send(Value(), group);
-    return std::nullopt;
-  }
+// What the other ranks need to know to take the batch, which is made ready to be sent. None at the end of the pass.
+Value prepare_to_send(std::optional<LoadedBatch>& batch, const DispatchOptions& options) {
+  if (!batch) return {};
+  require_tensors(batch->value);
   if (options.device) {
     batch->value = value::send_to_device(batch->value, *options.device, {.non_blocking = options.non_blocking});
   }
   batch->value = value::map_tensors(batch->value, [](const at::Tensor& tensor) { return tensor.contiguous(); });
-  send(Value::dict({{kStructure, value::get_data_structure(batch->value)},
-                    {kIndices, at::tensor(batch->items.indices, at::kLong)},
-                    {kPadding, batch->items.num_padding}}),
-       group);
-  comm::broadcast(batch->value, group);
+  return Value::dict({{kStructure, value::get_data_structure(batch->value)},
+                      {kIndices, at::tensor(batch->items.indices, at::kLong)},
+                      {kPadding, batch->items.num_padding}});
+}
+
+// Whatever fails before there is an announcement is announced in its place, for the others wait for one.
+std::optional<LoadedBatch> send_next(const std::function<std::optional<LoadedBatch>()>& read,
+                                     const comm::ProcessGroup& group, const DispatchOptions& options) {
+  const auto fail = [&group](std::string_view kind, const std::string& message) {
+    send(Value::dict({{kFailure, kind}, {kMessage, message}}), group);
+  };
+  std::optional<LoadedBatch> batch;
+  Value announcement;
+  try {
+    batch = read();
+    announcement = prepare_to_send(batch, options);
+  } catch (const std::exception& error) {
+    fail(kind_of(error), brief(error));
+    throw;
+  } catch (...) {
+    fail("RuntimeError", "an exception of unknown type");
+    throw;
+  }
+  send(std::move(announcement), group);
+  if (batch) comm::broadcast(batch->value, group);
   return batch;
 }
 

@@ -21,7 +21,7 @@ struct DistributedSamplerOptions {
 ///
 /// 5 items on 2 ranks, not shuffled: rank 0 visits 0 2 4, rank 1 visits 1 3 0.
 ///
-/// @throws InvalidArgument  if `world` is not one
+/// @throws InvalidArgument  unless 0 <= world.rank < world.size
 /// @source PyTorch, torch.utils.data.distributed.DistributedSampler
 class LOCKSTEP_API DistributedSampler final : public Sampler {
  public:
@@ -31,7 +31,7 @@ class LOCKSTEP_API DistributedSampler final : public Sampler {
   std::optional<std::int64_t> next() override;
   [[nodiscard]] std::int64_t length() const override { return num_samples_; }
   bool set_epoch(std::int64_t epoch) override;
-  [[nodiscard]] bool is_rank_sharded() const override { return true; }
+  [[nodiscard]] bool is_rank_sharded() const override { return world_.size > 1; }
 
  private:
   std::int64_t size_;

@@ -26,7 +26,8 @@ EvenBatchesScope::EvenBatchesScope(EvenBatchesScope&& other) noexcept
     : before_(std::exchange(other.before_, {})), num_untouched_(other.num_untouched_) {}
 
 EvenBatchesScope::~EvenBatchesScope() {
-  for (const auto& [shard, even_batches] : before_) shard->set_even_batches(even_batches);
+  // Backwards: a shard that several loaders share was changed before it was noted again.
+  for (auto entry = before_.rbegin(); entry != before_.rend(); ++entry) entry->first->set_even_batches(entry->second);
 }
 
 }  // namespace lockstep::data

@@ -49,6 +49,7 @@ class LOCKSTEP_API IterableDatasetShard final : public IterableDataset {
   /// Items of a group: what all ranks together take per step.
   [[nodiscard]] std::int64_t total_batch_size() const { return share_size_ * world_.size; }
   [[nodiscard]] const std::shared_ptr<IterableDataset>& dataset() const { return dataset_; }
+  [[nodiscard]] bool is_rank_sharded() const { return world_.size > 1; }
 
  private:
   using Group = std::vector<Value>;

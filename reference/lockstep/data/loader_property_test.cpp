@@ -18,6 +18,7 @@ namespace lockstep::data {
 namespace {
 
 using test::Batches;
+using test::head;
 using test::Indices;
 
 // At least 200 cases each; RC_PARAMS of the environment, such as a seed to reproduce, comes first.
@@ -107,17 +108,6 @@ RC_GTEST_PROP(LoaderProperties, EverySampleIsSeenAndOnlyTheHeadAgainAtTheEnd, ()
   for (std::size_t i = num_items; i < seen.size(); ++i) RC_ASSERT(seen[i] == seen[i - num_items]);
   std::sort(first_time.begin(), first_time.end());
   for (std::size_t i = 0; i < num_items; ++i) RC_ASSERT(first_time[i] == static_cast<std::int64_t>(i));
-}
-
-/// The first `count` batches of a pass, which is then left.
-Batches head(PreparedDataLoader& loader, std::int64_t count) {
-  Batches batches;
-  if (count == 0) return batches;
-  for (const auto& batch : loader) {
-    batches.push_back(test::to_indices(batch));
-    if (static_cast<std::int64_t>(batches.size()) == count) break;
-  }
-  return batches;
 }
 
 RC_GTEST_PROP(LoaderProperties, AResumedPassContinuesTheVerySequence, ()) {

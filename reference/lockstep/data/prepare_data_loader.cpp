@@ -36,7 +36,8 @@ void check_split(const DataLoader& loader, World world) {
 
 bool is_rank_sharded(const DataLoader& loader) {
   if (loader.is_iterable()) {
-    return std::dynamic_pointer_cast<IterableDatasetShard>(loader.iterable_dataset()) != nullptr;
+    const auto shard = std::dynamic_pointer_cast<IterableDatasetShard>(loader.iterable_dataset());
+    return shard && shard->is_rank_sharded();
   }
   if (loader.batch_sampler()) return loader.batch_sampler()->is_rank_sharded();
   return loader.sampler() && loader.sampler()->is_rank_sharded();
@@ -74,8 +75,8 @@ DataLoader with_seedable_sampler(const DataLoader& loader, World world, const Pr
       std::make_shared<SeedableRandomSampler>(random->size(), choose_seed(world, options), random->options()));
 }
 
-/// The generator that decides the order; a sampler's empty slot is filled.
-at::Generator generator_of_order(const DataLoader& loader) {
+/// The generator that decides the order; a sampler's empty slot is filled with a new one.
+at::Generator ensure_generator_of_order(const DataLoader& loader) {
   if (loader.is_iterable()) {
     const auto* slot = loader.iterable_dataset()->generator();
     return slot != nullptr ? *slot : at::Generator();
@@ -88,7 +89,10 @@ at::Generator generator_of_order(const DataLoader& loader) {
 }
 
 std::optional<std::int64_t> foreign_total_batch_size(const DataLoader& loader, World world) {
-  if (loader.is_iterable()) return std::nullopt;  // it says itself, if it is an IterableDatasetShard
+  if (loader.is_iterable()) {
+    if (std::dynamic_pointer_cast<IterableDatasetShard>(loader.iterable_dataset())) return std::nullopt;  // it says so
+    return loader.batch_size() ? std::optional(*loader.batch_size() * world.size) : std::nullopt;
+  }
   const auto& batches = loader.batch_sampler();
   if (!batches || std::dynamic_pointer_cast<BatchSamplerShard>(batches)) return std::nullopt;
   const auto size = batches->batch_size();
@@ -109,22 +113,24 @@ DataLoader share_of(const DataLoader& loader, World world, const PrepareOptions&
   return loader.with_iterable_dataset(std::move(shard), share_size);
 }
 
-std::shared_ptr<PreparedDataLoader> make_shard(DataLoader loader, World world, state::GradientState& gradient_state,
-                                               const PrepareOptions& options) {
+/// @param readers  those that read different data; the others of the world read what one of them does
+std::shared_ptr<PreparedDataLoader> make_shard(DataLoader loader, World world, World readers,
+                                               state::GradientState& gradient_state, const PrepareOptions& options) {
   DataLoaderShardOptions shard{.device = options.device,
                                .non_blocking = options.non_blocking,
                                .use_stateful_dataloader = options.use_stateful_dataloader,
                                .hooks = options.hooks};
   // Also for a rank alone, if its passes are to be taken up: the state has to say what the order was drawn from.
   const auto generator =
-      world.size > 1 || options.use_stateful_dataloader ? generator_of_order(loader) : at::Generator();
-  if (world.size > 1) {
-    check_batches(loader, world);
-    if (!options.use_seedable_sampler || loader.is_iterable()) shard.synchronized_generator = generator;
+      world.size > 1 || options.use_stateful_dataloader ? ensure_generator_of_order(loader) : at::Generator();
+  const bool has_own_order = options.use_seedable_sampler && !loader.is_iterable();
+  if (world.size > 1 && !has_own_order) shard.synchronized_generator = generator;
+  if (readers.size > 1) {
+    check_batches(loader, readers);
     if (options.already_sharded) {
-      shard.foreign_total_batch_size = foreign_total_batch_size(loader, world);
+      shard.foreign_total_batch_size = foreign_total_batch_size(loader, readers);
     } else {
-      loader = share_of(loader, world, options);
+      loader = share_of(loader, readers, options);
     }
   }
   return std::make_shared<DataLoaderShard>(std::move(loader), gradient_state, std::move(shard));
@@ -134,20 +140,23 @@ std::shared_ptr<PreparedDataLoader> make_dispatcher(const DataLoader& loader, Wo
                                                     state::GradientState& gradient_state,
                                                     const PrepareOptions& options) {
   const auto mesh = options.mesh.value_or(MeshSizes{.dp_replicate = world.size});
-  if (mesh.tp > 1 && mesh.dp_replicate * mesh.dp_shard > 1) {
-    refuse("dispatch_batches=false where tensor parallel ranks stand beside data parallel ones",
-           c10::str("dispatch_batches=true, tp ", mesh.tp, ", dp_replicate ", mesh.dp_replicate, ", dp_shard ",
-                    mesh.dp_shard),
+  const bool replicate = mesh.tp * mesh.cp > 1;
+  if (replicate && mesh.dp_replicate * mesh.dp_shard > 1) {
+    refuse("dispatch_batches=false where tensor or context parallel ranks stand beside data parallel ones",
+           c10::str("dispatch_batches=true, tp ", mesh.tp, ", cp ", mesh.cp, ", dp_replicate ", mesh.dp_replicate,
+                    ", dp_shard ", mesh.dp_shard),
            "Let every data parallel rank read its own batches.");
   }
   if (world.size > 1 && (!options.group || options.group.size() != world.size)) {
     refuse("a group of all ranks for dispatch_batches=true", options.group ? "another group" : "none",
            "Pass the world's group.");
   }
+  // The state has to say what the order was drawn from; on all ranks, so that their default generators stay alike.
+  if (options.use_stateful_dataloader) static_cast<void>(ensure_generator_of_order(loader));
   return std::make_shared<DataLoaderDispatcher>(
       loader.without_generator(), options.group, gradient_state,
       DataLoaderDispatcherOptions{.split_batches = options.split_batches,
-                                  .replicate = mesh.tp > 1,
+                                  .replicate = replicate,
                                   .device = options.device,
                                   .non_blocking = options.non_blocking,
                                   .use_stateful_dataloader = options.use_stateful_dataloader,
@@ -173,7 +182,7 @@ std::shared_ptr<PreparedDataLoader> prepare_data_loader(DataLoader loader, World
   if (options.use_seedable_sampler) loader = with_seedable_sampler(loader, world, options);
   if (options.start_thread) loader = loader.with_thread_starter(*options.start_thread);
   return dispatch ? make_dispatcher(loader, world, gradient_state, options)
-                  : make_shard(std::move(loader), readers, gradient_state, options);
+                  : make_shard(std::move(loader), world, readers, gradient_state, options);
 }
 
 }  // namespace lockstep::data

@@ -17,7 +17,8 @@ namespace lockstep::data {
 /// Names and defaults are Accelerate's, but for `already_sharded`.
 struct PrepareOptions {
   bool split_batches = false;             ///< the loader's batch size is that of all ranks together
-  std::optional<bool> dispatch_batches;   ///< rank 0 reads for all; unset: for iterable datasets, if there is a device
+  std::optional<bool> dispatch_batches;   ///< rank 0 reads for all; unset: for iterable datasets that are not
+                                          ///< already_sharded, if there is a device
   bool even_batches = true;               ///< ranks get equally many full batches, repeating the first samples
   bool use_seedable_sampler = false;      ///< a shuffled loader's order comes from a seed and the epoch
   std::optional<std::int64_t> data_seed;  ///< that seed; unset: the default generator's
@@ -51,9 +52,10 @@ struct PrepareOptions {
 /// @param gradient_state  that of this rank; outlives the result's passes
 /// @throws InvalidArgument  with split_batches, if the batch size is missing or no multiple of the number of ranks that
 ///                          read; with dispatch_batches, if there is no device, or a mesh that has data parallel ranks
-///                          beside tensor parallel ones; if the loader is sharded by rank already and `already_sharded`
-///                          was not said; if it was said and split_batches or dispatch_batches too; if a seedable
-///                          sampler cannot be put into the loader's batch sampler
+///                          beside tensor or context parallel ones, or if `group` is not the world's; if the loader is
+///                          sharded by rank already and `already_sharded` was not said; if it was said and
+///                          split_batches or dispatch_batches too; if a seedable sampler cannot be put into the
+///                          loader's batch sampler
 /// @throws TypeError        without batches (batch_size unset) on several ranks
 /// @clause DATA-004..018, DATA-069, DATA-095, DATA-097..101, RNG-006..009
 /// @source Accelerate, prepare_data_loader

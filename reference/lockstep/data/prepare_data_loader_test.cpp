@@ -235,6 +235,13 @@ TEST(RNG_006, RanksWithDifferentSeedsShareOnePermutation) {
   EXPECT_EQ(ranks.pass(), (Ranks{{{3}, {0}, {5}}, {{4}, {1}, {2}}}));
 }
 
+TEST(DATA_016, TensorParallelRanksWithDifferentSeedsReadTheSame) {
+  const SeededRanks ranks{.seeds = {50, 51}, .options = {.mesh = MeshSizes{.tp = 2}}, .num_items = 6};
+  const auto seen = ranks.pass();
+  EXPECT_EQ(seen[0], seen[1]);
+  EXPECT_EQ(seen[0].size(), 6U);
+}
+
 TEST(RNG_006, CaseA11EverySampleIsSeen) {
   const SeededRanks ranks{.seeds = {100, 101}, .num_items = 8, .batch_size = 2};
   EXPECT_EQ(seen_by(ranks.pass()), (std::multiset<std::int64_t>{0, 1, 2, 3, 4, 5, 6, 7}));

@@ -49,7 +49,11 @@ std::int64_t PreparedDataLoader::total_dataset_length() const {
 }
 
 void PreparedDataLoader::set_epoch(std::int64_t epoch) {
-  if (progress_.iteration != epoch) progress_ = {.num_steps = 0, .finished = false, .iteration = epoch};
+  if (progress_.iteration != epoch) {
+    progress_ = {.num_steps = 0, .finished = false, .iteration = epoch};
+    resume_at_ = 0;
+    resume_order_.reset();
+  }
   iteration_ = epoch;
   forward_epoch(epoch);
 }
@@ -59,7 +63,7 @@ std::shared_ptr<PreparedDataLoader> PreparedDataLoader::skip_first_batches(std::
   static_cast<void>(data::skip_first_batches(loader_, 0));  // refuses a loader without batches
   auto skipped = another();
   skipped->iteration_ = iteration_;
-  skipped->skip_ = {.num_batches = skip_.num_batches + num_batches, .every_epoch = every_epoch};
+  skipped->skip_ = skip_.then({.num_batches = num_batches, .every_epoch = every_epoch});
   return skipped;
 }
 
@@ -73,11 +77,13 @@ void PreparedDataLoader::require_stateful(const char* where) const {
 
 Value PreparedDataLoader::state_dict() const {
   require_stateful("state_dict");
+  // In the body of a pass's last step its order has been drawn to the end, for one step is read ahead.
+  const bool has_begun = progress_.generator.defined() && !progress_.finished;
   return Value::dict({{kNumYielded, reads() ? progress_.num_steps * batches_per_step() : 0},
                       {kSamples, samples_taken()},
                       {kFinished, progress_.finished},
                       {kIteration, progress_.iteration},
-                      {kGenerator, progress_.generator}});
+                      {kGenerator, has_begun ? progress_.generator : order_now()}});
 }
 
 Value PreparedDataLoader::samples_taken() const {
@@ -116,32 +122,46 @@ void PreparedDataLoader::load_state_dict(const Value& state) {
   const auto num_yielded = state[kNumYielded].integer();
   const auto& samples = state[kSamples];
   const auto iteration = state[kIteration].integer();
-  const auto& generator = state[kGenerator];
+  auto order = checked_order(state[kGenerator]);
   for (const auto& [name, count] : {std::pair(kNumYielded, num_yielded), std::pair(kIteration, iteration),
                                     std::pair(kSamples, samples.is_none() ? 0 : samples.integer())}) {
     require_count(name, count);
   }
+  const auto first_step = finished ? 0 : step_of(num_yielded, samples);
   iteration_ = finished ? iteration + 1 : iteration;
-  resume_at_ = finished ? 0 : step_of(num_yielded, samples);
-  resume_order_ = finished || generator.is_none() ? at::Tensor() : generator.tensor();
+  resume_at_ = first_step;
+  resume_order_ = std::move(order);
   progress_ = {.num_steps = resume_at_, .finished = false, .iteration = iteration_, .generator = resume_order_};
+}
+
+at::Tensor PreparedDataLoader::checked_order(const Value& generator) const {
+  const auto now = order_now();
+  if (generator.is_none() || !now.defined()) return {};
+  const auto& order = generator.tensor();
+  const bool fits = order.scalar_type() == now.scalar_type() && order.is_cpu() && order.sizes() == now.sizes();
+  if (fits) return order;
+  throw InvalidArgument({.where = fmt::format("load_state_dict('{}')", kGenerator),
+                         .expected = fmt::format("the {} bytes of a generator's state", now.numel()),
+                         .got = to_text(generator),
+                         .fix = "Load what state_dict() returned."});
+}
+
+// Undefined if no generator decides the order, or nobody asks for a state.
+at::Tensor PreparedDataLoader::order_now() const {
+  const auto generator = pass_options_.use_stateful_dataloader ? generator_of_order(loader_) : at::Generator();
+  return generator.defined() ? random::get_state(generator) : at::Tensor();
+}
+
+// Puts the generator where a saved pass began. Before ranks agree on an order: what rank 0 has saved is everybody's.
+void PreparedDataLoader::restore_order() {
+  if (resume_order_.defined()) random::set_state(generator_of_order(loader_), resume_order_);
 }
 
 // Returns the step at which this pass begins.
 std::int64_t PreparedDataLoader::take_up() {
   const auto first_step = std::max({resume_at_, skip_.num_batches, std::int64_t{0}});
-  resume_at_ = 0;
-  progress_ = {.num_steps = first_step, .finished = false, .iteration = iteration_, .generator = begin_order()};
+  progress_ = {.num_steps = first_step, .finished = false, .iteration = iteration_, .generator = order_now()};
   return first_step;
-}
-
-// Puts the generator where a saved pass began, and notes where it stands.
-at::Tensor PreparedDataLoader::begin_order() {
-  const auto generator = generator_of_order(loader_);
-  const auto saved = std::exchange(resume_order_, at::Tensor());
-  if (!pass_options_.use_stateful_dataloader || !generator.defined()) return {};
-  if (saved.defined()) random::set_state(generator, saved);
-  return random::get_state(generator);
 }
 
 void PreparedDataLoader::enter_pass() {
@@ -156,23 +176,40 @@ void PreparedDataLoader::exhaust_pass() {
   leave_pass();
 }
 
+// One of which everything is skipped does not count. One that was taken up behind its last step, as may be on another
+// number of ranks, is the end of the pass that was saved.
+void PreparedDataLoader::end_empty_pass() {
+  if (resume_at_ > 0) return exhaust_pass();
+  skip_.exhaust();
+  leave_pass();
+}
+
 void PreparedDataLoader::leave_pass() { gradient_state_.remove_dataloader(status_); }
 
-PreparedDataLoader::Pass::Pass(PreparedDataLoader& owner) : owner_(owner) {
+PreparedDataLoader::Pass::Pass(PreparedDataLoader& owner) : owner_(owner), step_(owner.resume_at_) {
+  owner_.restore_order();
   owner_.synchronize();
   owner_.enter_pass();
   reader_ = owner_.begin_reading(owner_.take_up());
   ahead_ = reader_->read();
   over_ = !ahead_;
-  if (over_) owner_.leave_pass();
+  if (over_) owner_.end_empty_pass();
+  owner_.resume_at_ = 0;  // only now: a pass whose first read fails can be begun again
+  owner_.resume_order_.reset();
 }
 
 std::optional<Value> PreparedDataLoader::Pass::next() {
   while (ahead_) {
+    over_ = true;  // should reading fail, which ends the pass without exhausting it
     auto current = advance();
+    over_ = false;
     const auto step = step_++;
     if (step < owner_.pass_options_.skip_batches) continue;
-    const BatchInfo info{.items = current.items, .epoch = owner_.iteration_, .step = step, .is_last = !ahead_};
+    const BatchInfo info{.items = current.items,
+                         .epoch = owner_.iteration_,
+                         .step = step,
+                         .is_first = !std::exchange(has_begun_, true),
+                         .is_last = !ahead_};
     if (owner_.pass_options_.on_batch) owner_.pass_options_.on_batch(info);
     return std::move(current.value);
   }

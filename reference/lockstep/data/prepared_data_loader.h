@@ -18,7 +18,8 @@ namespace lockstep::data {
 struct BatchInfo {
   const Batch& items;  ///< indices into the dataset where known, and how many of them are padding
   std::int64_t epoch;  ///< the loader's `iteration`
-  std::int64_t step;   ///< of the pass, from 0; batches skipped by the loader itself count
+  std::int64_t step;   ///< of the pass, from 0; those before a saved place count, and those of skip_batches
+  bool is_first;       ///< that this pass hands out
   bool is_last;
 };
 
@@ -74,7 +75,8 @@ class LOCKSTEP_API PreparedDataLoader {
   [[nodiscard]] std::int64_t remainder() const { return status_->remainder; }
   /// Exhausted passes so far, or what set_epoch said.
   [[nodiscard]] std::int64_t iteration() const { return iteration_; }
-  /// The coming pass is that of `epoch`, here and for the samplers and the dataset.
+  /// The coming pass is that of `epoch`, here and for the samplers and the dataset. Another epoch than that of a state
+  /// that was loaded begins at its start.
   void set_epoch(std::int64_t epoch);
 
   /// The same loader without its first `num_batches` steps, beginning at this one's `iteration`
@@ -86,7 +88,7 @@ class LOCKSTEP_API PreparedDataLoader {
   /// Where the pass stands: a dict of `_num_yielded`, the batches handed out so far, as this rank's inner loader counts
   /// them; `samples`, those of all ranks together, or none if batches vary in size; `_iterator_finished`, true from the
   /// body of the last step on; `iteration`, the pass it is about; `generator`, the state from which the order of that
-  /// pass was drawn, or none if no generator decides it.
+  /// pass was drawn, or if it was finished that of the next one, or none if no generator decides it.
   /// @throws AttributeError  without use_stateful_dataloader
   /// @clause DATA-110..112
   [[nodiscard]] Value state_dict() const;
@@ -142,8 +144,11 @@ class LOCKSTEP_API PreparedDataLoader {
   void require_stateful(const char* where) const;
   [[nodiscard]] Value samples_taken() const;
   [[nodiscard]] std::int64_t step_of(std::int64_t num_yielded, const Value& samples) const;
+  [[nodiscard]] at::Tensor checked_order(const Value& generator) const;
+  void restore_order();
+  [[nodiscard]] at::Tensor order_now() const;
   std::int64_t take_up();
-  at::Tensor begin_order();
+  void end_empty_pass();
   void enter_pass();
   void exhaust_pass();
   void leave_pass();
@@ -181,7 +186,8 @@ class LOCKSTEP_API PreparedDataLoader::Pass {
   PreparedDataLoader& owner_;
   std::unique_ptr<Reader> reader_;
   std::optional<LoadedBatch> ahead_;
-  std::int64_t step_ = 0;
+  std::int64_t step_;
+  bool has_begun_ = false;
   bool over_ = false;
 };
 

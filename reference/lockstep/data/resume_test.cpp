@@ -15,6 +15,7 @@ using state::GradientState;
 using test::Batches;
 using test::Count;
 using test::drain_loader;
+using test::head;
 using test::Ids;
 using test::Indices;
 using test::message_of;
@@ -35,17 +36,6 @@ std::shared_ptr<PreparedDataLoader> dispatched(DataLoader loader, GradientState&
 }
 
 bool is_rank_0() { return state::PartialState().is_main_process(); }
-
-/// The first `count` batches of a pass that is then left.
-template <typename Loader>
-Batches head(Loader& loader, std::int64_t count) {
-  Batches batches;
-  for (const auto& batch : loader) {
-    batches.push_back(test::to_indices(batch));
-    if (static_cast<std::int64_t>(batches.size()) == count) break;
-  }
-  return batches;
-}
 
 TEST(DATA_105, TheFirstBatchIsNumberKAndTheOriginalStaysWhole) {
   const std::vector<Batches> right = {{{4, 5}, {8, 0}}, {{6, 7}, {1, 2}}};

@@ -81,7 +81,7 @@ class LOCKSTEP_API RandomSampler : public Sampler {
   std::optional<std::int64_t> next() override;
   void take(std::int64_t count, std::vector<std::int64_t>& indices) override;
   std::int64_t skip(std::int64_t count) override;
-  [[nodiscard]] std::int64_t length() const override { return options_.num_samples.value_or(size_); }
+  [[nodiscard]] std::int64_t length() const override { return size_ == 0 ? 0 : options_.num_samples.value_or(size_); }
   at::Generator* generator() override { return &options_.generator; }
 
   [[nodiscard]] std::int64_t size() const { return size_; }

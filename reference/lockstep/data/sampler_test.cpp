@@ -62,6 +62,7 @@ TEST(RandomSampler, RefusesNoSamplesButPassesOverNoItems) {
             "Leave num_samples unset to visit every item once.");
   RandomSampler empty(0);
   EXPECT_EQ(drain(empty), Indices{});
+  EXPECT_EQ(RandomSampler(0, {.num_samples = 5}).length(), 0);
 }
 
 // DATA-097: the order of pass e is that of a fresh generator seeded with initial_seed + e.
@@ -146,6 +147,7 @@ TEST(DistributedSampler, DropsTheTailIfTold) {
 TEST(DistributedSampler, SaysThatItIsOneRanksPart) {
   EXPECT_TRUE(DistributedSampler(4, {.rank = 0, .size = 2}).is_rank_sharded());
   EXPECT_FALSE(SequentialSampler(4).is_rank_sharded());
+  EXPECT_FALSE(DistributedSampler(4, {.rank = 0, .size = 1}).is_rank_sharded()) << "it hands out everything";
   EXPECT_THROW(DistributedSampler(4, {.rank = 2, .size = 2}), InvalidArgument);
 }
 

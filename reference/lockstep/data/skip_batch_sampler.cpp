@@ -16,6 +16,16 @@ std::int64_t Skip::left_of(std::int64_t total) const {
                          .fix = "A pass over this loader is empty."});
 }
 
+Skip Skip::then(const Skip& next) const {
+  const auto both = [](std::int64_t one, std::int64_t other) {
+    return one > 0 ? one + std::max<std::int64_t>(0, other) : other;
+  };
+  const auto later = [](const Skip& skip) { return skip.every_epoch ? skip.num_batches : skip.num_later; };
+  return {.num_batches = both(num_batches, next.num_batches),
+          .every_epoch = every_epoch && next.every_epoch,
+          .num_later = both(later(*this), later(next))};
+}
+
 SkipBatchSampler::SkipBatchSampler(std::shared_ptr<BatchSampler> batches, Skip skip, std::int64_t num_kept)
     : batches_(std::move(batches)), skip_(skip), num_kept_(std::min(num_kept, skip.num_batches)) {
   if (!batches_) {
@@ -44,6 +54,13 @@ std::optional<Batch> SkipBatchSampler::next() {
     skip_.exhaust();
   }
   return batch;
+}
+
+std::optional<std::int64_t> SkipBatchSampler::num_indices() const {
+  const auto all = batches_->num_indices();
+  const auto size = batches_->batch_size();
+  if (skip_.num_batches <= 0 || !all) return all;
+  return size ? std::optional(std::max<std::int64_t>(0, *all - skip_.num_batches * *size)) : std::nullopt;
 }
 
 std::shared_ptr<BatchSampler> SkipBatchSampler::with_sampler(std::shared_ptr<Sampler> other) const {

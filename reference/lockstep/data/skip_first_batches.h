@@ -23,7 +23,8 @@ namespace lockstep::data {
 LOCKSTEP_API DataLoader skip_first_batches(const DataLoader& loader, std::int64_t num_batches, bool every_epoch = true);
 
 /// The same for a prepared loader: `num_batches` steps are skipped, on every rank alike, and the order is the one of
-/// the original's current `iteration`.
+/// the original's current `iteration`. A loop needs it in a variable: `for (.. : *skip_first_batches(..))` would go
+/// through a loader that is gone.
 LOCKSTEP_API std::shared_ptr<PreparedDataLoader> skip_first_batches(const PreparedDataLoader& loader,
                                                                     std::int64_t num_batches, bool every_epoch = true);
 

@@ -13,6 +13,10 @@ std::optional<std::int64_t> BatchSampler::skip() {
   return batch ? std::optional(batch->size()) : std::nullopt;
 }
 
+void BatchSampler::end_pass() {
+  if (const auto below = wrapped()) below->end_pass();
+}
+
 void BatchSampler::set_epoch(std::int64_t epoch) {
   if (const auto below = wrapped()) below->set_epoch(epoch);
   if (const auto indices = sampler()) indices->set_epoch(epoch);

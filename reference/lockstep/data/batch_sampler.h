@@ -55,6 +55,9 @@ class LOCKSTEP_API BatchSampler {
   }
   /// Makes the coming passes those of `epoch`, here and in everything below.
   virtual void set_epoch(std::int64_t epoch);
+  /// Called by who hands out a pass's batches once none is left: workers may have taken all of them long before. Handed
+  /// on to everything below.
+  virtual void end_pass();
   /// Whether every rank's own instance hands out only that rank's part.
   [[nodiscard]] virtual bool is_rank_sharded() const;
 };

@@ -259,7 +259,10 @@ std::optional<LoadedBatch> DataLoader::Pass::next_loaded() {
     throw;
   }
   over_ = !loaded;
-  if (over_) workers_.reset();
+  if (over_) {
+    workers_.reset();
+    if (loader_.batch_sampler_) loader_.batch_sampler_->end_pass();
+  }
   return loaded;
 }
 

@@ -98,9 +98,8 @@ class DataLoaderDispatcher::DispatchReader final : public Reader {
 
   // Which alone knows where a resumed pass begins: what it has read is in no other rank's state (DATA-112).
   void take_first_step_of_rank_0() {
-    const auto step = dispatched([this] {
-      return std::optional(LoadedBatch{.value = at::scalar_tensor(first_step_, at::kLong), .items = {}});
-    });
+    const auto step = dispatched(
+        [this] { return std::optional(LoadedBatch{.value = at::scalar_tensor(first_step_, at::kLong), .items = {}}); });
     first_step_ = step->value.tensor().item<std::int64_t>();
   }
 

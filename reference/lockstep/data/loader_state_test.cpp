@@ -179,6 +179,17 @@ TEST(CaseE1, APassOfWhichEverythingIsSkippedIsFollowedByAWholeOne) {
   }
 }
 
+// The workers have fetched all of the first pass when it is left.
+TEST(CaseE1, APassThatIsLeftEarlyIsTakenUpAgainAlsoWithWorkers) {
+  for (const int num_workers : {0, 2}) {
+    const DataLoader plain(Ids{5}, {.num_workers = num_workers});
+    const auto once = skip_first_batches(plain, 1, /*every_epoch=*/false);
+    EXPECT_EQ(head(once, 1), (Batches{{1}}));
+    EXPECT_EQ(drain_loader(once).size(), 4U);
+    EXPECT_EQ(drain_loader(once).size(), 5U);
+  }
+}
+
 TEST(DATA_107, SkipsAddUpAndANegativeOneIsNone) {
   GradientState state;
   const auto loader = prepare_data_loader(DataLoader(Ids{8}), {}, state);

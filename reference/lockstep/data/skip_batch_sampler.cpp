@@ -35,7 +35,6 @@ SkipBatchSampler::SkipBatchSampler(std::shared_ptr<BatchSampler> batches, Skip s
 
 void SkipBatchSampler::reset() {
   batches_->reset();
-  in_pass_ = true;
   kept_.clear();
   std::int64_t num_skipped = 0;
   for (; num_skipped < num_kept_; ++num_skipped) {
@@ -47,13 +46,9 @@ void SkipBatchSampler::reset() {
   }
 }
 
-std::optional<Batch> SkipBatchSampler::next() {
-  auto batch = batches_->next();
-  if (!batch && in_pass_) {
-    in_pass_ = false;
-    skip_.exhaust();
-  }
-  return batch;
+void SkipBatchSampler::end_pass() {
+  skip_.exhaust();
+  batches_->end_pass();
 }
 
 std::optional<std::int64_t> SkipBatchSampler::num_indices() const {

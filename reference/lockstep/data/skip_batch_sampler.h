@@ -37,7 +37,8 @@ class LOCKSTEP_API SkipBatchSampler final : public BatchSampler {
   SkipBatchSampler(std::shared_ptr<BatchSampler> batches, Skip skip, std::int64_t num_kept = 0);
 
   void reset() override;
-  std::optional<Batch> next() override;
+  std::optional<Batch> next() override { return batches_->next(); }
+  void end_pass() override;
   /// @throws InvalidArgument  if more is skipped than there is
   [[nodiscard]] std::int64_t length() const override { return skip_.left_of(total_length()); }
   /// The first batches of the pass that was begun last, which were skipped.
@@ -56,7 +57,6 @@ class LOCKSTEP_API SkipBatchSampler final : public BatchSampler {
   Skip skip_;
   std::int64_t num_kept_;
   std::vector<Batch> kept_;
-  bool in_pass_ = false;
 };
 
 }  // namespace lockstep::data

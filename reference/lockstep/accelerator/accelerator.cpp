@@ -283,14 +283,16 @@ void Accelerator::backward(const at::Tensor& loss, const std::optional<at::Tenso
 
 double Accelerator::clip_grad_norm_(const std::vector<at::Tensor>& parameters, double max_norm, double norm_type,
                                     bool error_if_nonfinite) {
-  unscale_owners_of(parameters);
+  optim::clip_grad_norm_({}, max_norm, norm_type);  // refuses limits that are none before anything is unscaled
+  unscale_owners_of(parameters, "clip_grad_norm_");
   const double norm = optim::clip_grad_norm_(parameters, max_norm, norm_type, error_if_nonfinite);
   account().emit([&] { return accounting::Clipped{.by = "norm", .limit = max_norm, .norm = norm}; });
   return norm;
 }
 
 void Accelerator::clip_grad_value_(const std::vector<at::Tensor>& parameters, double clip_value) {
-  unscale_owners_of(parameters);
+  optim::clip_grad_value_({}, clip_value);  // likewise
+  unscale_owners_of(parameters, "clip_grad_value_");
   optim::clip_grad_value_(parameters, clip_value);
   account().emit([&] { return accounting::Clipped{.by = "value", .limit = clip_value}; });
 }
@@ -304,9 +306,8 @@ void Accelerator::require_whole_gradients(const char* where) const {
                       .fix = "Clip and unscale where sync_gradients() is true."});
 }
 
-void Accelerator::unscale_owners_of(const std::vector<at::Tensor>& parameters) {
+void Accelerator::unscale_owners_of(const std::vector<at::Tensor>& parameters, const char* where) {
   if (!scaler_) return;
-  require_whole_gradients("clip_grad");
   std::unordered_set<const at::TensorImpl*> clipped;
   for (const auto& parameter : parameters) clipped.insert(parameter.unsafeGetTensorImpl());
   const auto is_clipped = [&clipped](const at::Tensor& tensor) {
@@ -315,7 +316,9 @@ void Accelerator::unscale_owners_of(const std::vector<at::Tensor>& parameters) {
   for (const auto& optimizer : registered_->optimizers) {
     const bool owns = std::ranges::any_of(
         optimizer->param_groups(), [&](const auto& group) { return std::ranges::any_of(group.params(), is_clipped); });
-    if (owns) scaler_->unscale_(*optimizer->optimizer());
+    if (!owns) continue;
+    require_whole_gradients(where);
+    scaler_->unscale_(*optimizer->optimizer());
   }
 }
 
@@ -328,6 +331,7 @@ void Accelerator::unscale_gradients() {
 void Accelerator::unscale_gradients(const std::vector<std::shared_ptr<optim::PreparedOptimizer>>& optimizers) {
   for (const auto& optimizer : optimizers) require_object(optimizer, "unscale_gradients", "a prepared optimizer");
   if (!scaler_) return;
+  require_whole_gradients("unscale_gradients");
   for (const auto& optimizer : optimizers) scaler_->unscale_(*optimizer->optimizer());
 }
 

@@ -340,7 +340,7 @@ class LOCKSTEP_API Accelerator {
   void scale_gathered_gradients(double factor);
   void require_no_search() const;
   void require_whole_gradients(const char* where) const;
-  void unscale_owners_of(const std::vector<at::Tensor>& parameters);
+  void unscale_owners_of(const std::vector<at::Tensor>& parameters, const char* where);
   static void require_placement_of(std::size_t num_objects, const DevicePlacement& placement);
   std::shared_ptr<modules::ModelEngine> prepare_model(const std::shared_ptr<torch::nn::Module>& model, bool on_device);
   std::shared_ptr<optim::PreparedOptimizer> prepare_optimizer(std::shared_ptr<torch::optim::Optimizer> optimizer);

@@ -229,7 +229,22 @@ TEST(ACC_042, InTheMidstOfAWindowNothingIsClippedOrUnscaled) {
     EXPECT_NE(text.find("sync_gradients() is true"), std::string::npos) << text;
     EXPECT_THROW(accelerator.clip_grad_value_(net->parameters(), 1), RuntimeError);
     EXPECT_THROW(accelerator.unscale_gradients(), RuntimeError);
+    EXPECT_THROW(accelerator.unscale_gradients({optimizer}), RuntimeError);
+    EXPECT_NO_THROW(accelerator.clip_grad_norm_({at::ones({1})}, 1)) << "which no scale is on";
     EXPECT_EQ(net->gradient(), 32768) << "half of the scale, as before";
+  });
+}
+
+TEST(ACC_042, ALimitThatIsRefusedLeavesTheScaleOnTheGradients) {
+  as_single_rank([] {
+    Accelerator accelerator({.mixed_precision = "fp16"});
+    const auto net = std::make_shared<test::Weight>(0.5);
+    auto [model, optimizer] = accelerator.prepare(net, torch::optim::SGD(net->parameters(), 0.1));
+    accelerator.backward(model(at::ones({1})).sum());
+    EXPECT_THROW(accelerator.clip_grad_norm_(net->parameters(), -1), InvalidArgument);
+    EXPECT_THROW(accelerator.clip_grad_value_(net->parameters(), -1), InvalidArgument);
+    EXPECT_EQ(net->gradient(), 65536);
+    EXPECT_EQ(accelerator.clip_grad_norm_(net->parameters(), 1), 1);
   });
 }
 

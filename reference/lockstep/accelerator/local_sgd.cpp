@@ -39,6 +39,12 @@ void LocalSgd::finish() {
 }
 
 void LocalSgd::step() {
+  if (!gradients_stay_local_) {
+    throw RuntimeError({.where = "LocalSgd::step",
+                        .expected = "a scope that has not ended",
+                        .got = "a call after finish()",
+                        .fix = "Make another LocalSgd to go on."});
+  }
   ++num_steps_;
   if (enabled_ && num_steps_ % local_sgd_steps_ == 0) average();
 }

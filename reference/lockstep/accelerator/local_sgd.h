@@ -42,7 +42,7 @@ class LOCKSTEP_API LocalSgd {
   LocalSgd(const LocalSgd&) = delete;
   LocalSgd& operator=(const LocalSgd&) = delete;
 
-  /// After an optimizer step. Blocks for the other ranks when it is time to average.
+  /// After an optimizer step. Blocks for the other ranks when it is time to average. @throws RuntimeError  after finish
   void step();
 
   /// Averages for the last time; from then on gradients are synchronised again. Later calls do nothing.

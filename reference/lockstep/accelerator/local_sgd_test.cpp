@@ -74,6 +74,7 @@ TEST(LocalSgd, MayEndBeforeItsScope) {
     EXPECT_NEAR(training.net->value(), 0.85, kBound);
     const auto before = training.accelerator.account().traffic();
     local_sgd.finish();
+    EXPECT_THROW(local_sgd.step(), RuntimeError);
     EXPECT_TRUE(training.accelerator.account().traffic().since(before).counts().empty()) << "once is enough";
     training.step();  // gradients are reduced again
     EXPECT_NEAR(training.net->value(), 0.70, kBound);

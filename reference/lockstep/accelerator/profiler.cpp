@@ -225,11 +225,15 @@ void add_flops(const std::string& file, const recorder::ProfilerResult& result) 
   for (const auto& event : result.events()) {
     if (event.flops() > 0) flops[event.correlationId()] = event.flops();
   }
-  auto trace = nlohmann::ordered_json::parse(std::ifstream(file));
+  auto trace = nlohmann::ordered_json::parse(std::ifstream(file), /*cb=*/nullptr, /*allow_exceptions=*/false);
+  if (trace.is_discarded()) require_written(std::make_error_code(std::errc::io_error), file);  // it breaks off
   for (auto& event : trace["traceEvents"]) {
-    if (event.value("cat", "") != "cpu_op") continue;
-    const auto found = flops.find(event["args"].value("External id", std::uint64_t{0}));
-    if (found != flops.end()) event["args"]["Flops"] = found->second;
+    const auto args = event.find("args");
+    if (args == event.end() || !args->is_object() || event.value("cat", "") != "cpu_op") continue;
+    const auto id = args->find("External id");
+    if (id == args->end() || !id->is_number()) continue;
+    const auto found = flops.find(id->get<std::uint64_t>());
+    if (found != flops.end()) (*args)["Flops"] = found->second;
   }
   write_file(file, trace.dump());
 }

@@ -219,6 +219,8 @@ TEST(ACC_010, TriggerSyncInBackwardReducesWhatTwoForwardsGathered) {
       EXPECT_EQ(model->gradient(), 16.5);
       model->zero_grad();
     }
+    accelerator.backward(model(torch::full({}, own)).sum());  // and the next ordinary forward finds all as it should be
+    EXPECT_EQ(model->gradient(), 1.5);
   });
 }
 

@@ -45,7 +45,7 @@ void require(bool condition, const char* where, const char* expected, double got
   throw InvalidArgument({.where = where,
                          .expected = expected,
                          .got = fmt::format("{}", got),
-                         .fix = "Gradients would be turned round, or become NaN."});
+                         .fix = "Pass infinity to measure gradients without changing them."});
 }
 
 /// The norm of the norms. @return [], on the first group's device

@@ -147,6 +147,7 @@ void DistributedDataParallel::after_forward(const std::vector<at::Tensor>& outpu
   if (!at::GradMode::is_enabled() || !synchronises_gradients()) return;
   if (join_ != nullptr && !join_->is_pending(*this)) agree({.has_forward = false});
   if (parts_->graph == StaticGraph::unknown) begin_learning();
+  rebuild_buckets();  // of a forward that did not do it before, for it ran under no_sync (ACC-010)
   for (const auto& parameter : parts_->trained) parameter.ready->store(false, std::memory_order_relaxed);
   const bool searches = kwargs_.find_unused_parameters && !kwargs_.static_graph;
   parts_->reducer->prepare_for_backward(searches ? outputs : std::vector<at::Tensor>{});
@@ -256,7 +257,7 @@ void DistributedDataParallel::divide_by(int divisor) {
 }
 
 void DistributedDataParallel::shadow(const Reduction& reduction, int root) {
-  if (reduction.has_forward) rebuild_buckets();
+  rebuild_buckets();
   if (reduction.takes_buffers) broadcast_buffers(root);
   group_.explain_failures("reduction of the ranks that still have inputs", [this] { reduce_zeros(); });
 }

@@ -217,6 +217,9 @@ TEST(ACC_044, AReductionTriggeredInBackwardIsShadowedToo) {
       EXPECT_EQ(wrapped.net->w.grad().item<float>(), i == 0 ? 4.0F : 2.0F);
     }
     join.finish();
+    wrapped.forget_gradients();
+    wrapped.backward(wrapped.model(at::full({1}, rank() + 1.0)).sum());
+    EXPECT_EQ(wrapped.net->w.grad().item<float>(), 1.5F) << "an ordinary forward afterwards";
   });
 }
 

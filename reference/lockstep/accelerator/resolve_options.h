@@ -12,8 +12,7 @@ namespace lockstep {
 
 /// @throws InvalidArgument, Missing  for what ddp_kwargs_of and precision_of refuse, and for two timeouts that differ
 /// @throws NotSupported  for an init_method other than "env://", trackers, a compiler, checkpoints, and an engine that
-/// the
-///                       environment asks for, naming it
+///                       the environment asks for, naming it
 /// @clause KW-013..015, KW-031
 state::AcceleratorStateOptions state_options_of(const AcceleratorOptions& options);
 

@@ -234,10 +234,6 @@ TEST(DATA_092, AFailureOnRank0IsOneOnEveryRank) {
 }
 
 TEST(DATA_092, SoIsWhatIsNoExceptionAndWhatCannotBeSent) {
-  struct Thrower {
-    [[nodiscard]] std::size_t size() const { return 2; }
-    [[nodiscard]] at::Tensor get(std::size_t i) const { return test::id(i); }
-  };
   for (const bool sparse : {false, true}) {
     std::vector<std::string> kinds(2);
     run_thread_ranks(2, [&] {
@@ -246,7 +242,7 @@ TEST(DATA_092, SoIsWhatIsNoExceptionAndWhatCannotBeSent) {
         if (!sparse) throw 7;
         return at::sparse_coo_tensor({2}, at::kFloat);  // has no strides to be made contiguous
       };
-      const auto loader = dispatcher(DataLoader(Thrower{}, {.batch_size = 1, .collate = collate}), state);
+      const auto loader = dispatcher(DataLoader(test::Ids{2}, {.batch_size = 1, .collate = collate}), state);
       auto& kind = kinds[static_cast<std::size_t>(world_of_rank().rank)];
       try {
         for (const auto& batch : *loader) static_cast<void>(batch);

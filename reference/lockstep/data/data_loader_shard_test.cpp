@@ -349,7 +349,7 @@ TEST(OnBatch, ReportsIndicesPaddingAndPlaceOfEachBatch) {
   EXPECT_EQ(seen[3].epoch, 1);
 }
 
-TEST(DataLoaderShard, StaysRegisteredWhenAnItemFails) {
+TEST(DataLoaderShard, StaysRegisteredWhenAnItemFailsAndThePassIsOverNotExhausted) {
   struct Broken {
     [[nodiscard]] std::size_t size() const { return 3; }
     at::Tensor get(std::size_t i) {
@@ -357,13 +357,17 @@ TEST(DataLoaderShard, StaysRegisteredWhenAnItemFails) {
       return test::id(i);
     }
   };
-  GradientState state;
-  DataLoaderShard loader(DataLoader(Broken{}, {.num_workers = 2}), state);
-  auto pass = loader.pass();
-  EXPECT_EQ(test::to_indices(*pass->next()), (Indices{0}));
-  EXPECT_THROW(pass->next(), DatasetError);  // one step early: it is read ahead
-  EXPECT_EQ(loader.iteration(), 0);
-  EXPECT_TRUE(state.in_dataloader());
+  for (const int num_workers : {0, 2}) {
+    GradientState state;
+    DataLoaderShard loader(DataLoader(Broken{}, {.num_workers = num_workers}), state);
+    auto pass = loader.pass();
+    EXPECT_EQ(test::to_indices(*pass->next()), (Indices{0}));
+    EXPECT_THROW(pass->next(), DatasetError);  // one step early: it is read ahead
+    EXPECT_EQ(loader.iteration(), 0);
+    EXPECT_TRUE(state.in_dataloader());
+    EXPECT_EQ(pass->next(), std::nullopt);
+    EXPECT_EQ(loader.iteration(), 0);
+  }
 }
 
 }  // namespace

@@ -217,23 +217,6 @@ TEST(DATA_106, ALoaderThatIsSkippedBeforeItIsPreparedCountsWhatIsLeft) {
   }
 }
 
-TEST(PreparedDataLoader, APassWhoseReadingFailedIsOverAndNotExhausted) {
-  struct Broken {
-    [[nodiscard]] std::size_t size() const { return 3; }
-    at::Tensor get(std::size_t i) {
-      if (i == 2) throw std::runtime_error("no row");
-      return test::id(i);
-    }
-  };
-  GradientState state;
-  DataLoaderShard loader(DataLoader(Broken{}), state);
-  const auto pass = loader.pass();
-  EXPECT_EQ(test::to_indices(*pass->next()), (Indices{0}));
-  EXPECT_THROW(pass->next(), DatasetError);
-  EXPECT_EQ(pass->next(), std::nullopt);
-  EXPECT_EQ(loader.iteration(), 0);
-}
-
 // A sampler has one cursor. On one rank the two are one loader; on two the first pass would end early without a word.
 TEST(PreparedDataLoader, TwoOverOneSamplerDoNotRunInEachOther) {
   for (const int world_size : {1, 2}) {
